@@ -34,6 +34,9 @@ enum {
 	LARGE_BYTES = 32 << 20,
 	/* Time limit of one search for holders of functions: some ten thousand reads. */
 	HOLDERS_NS = 20 * 1000 * 1000,
+	/* Time limit of one search without walks. Reading a parent takes some microseconds; forged
+	 * ones have megabytes each. */
+	READ_NS = 100 * 1000 * 1000,
 	/* Number of incomplete walks after which the search for a function's parent ends. */
 	TRIES = 3,
 	/* Maximum chain of functions that return functions. */
@@ -203,7 +206,8 @@ void names_charge_reading(const struct names_search *search, uint64_t begin_ns)
 
 bool names_may_read(const struct names_search *search)
 {
-	return !search->walks || search->state->read_time.left_ns > 0;
+	return search->walks ? search->state->read_time.left_ns > 0
+			     : clock_read_ns(CLOCK_THREAD_CPUTIME_ID) < search->end_ns;
 }
 
 /* Note the names of functions that a prototype creates. @param only One of them, or 0 for all.
@@ -486,6 +490,8 @@ void state_define_frames(struct luastate *state, const struct luastate_memory *m
 	};
 	const struct state_proto *last = NULL;
 
+	if (!search.walks)
+		search.end_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + READ_NS;
 	for (size_t i = 0; i < count; i++) {
 		struct state_proto *proto = state_proto_of(frames[i].function);
 
@@ -500,7 +506,8 @@ static struct names_search search_of(const struct state_view *view)
 	return (struct names_search){ .state = view->state,
 				      .layout = view->layout,
 				      .reader = view->memory->any,
-				      .G = view->G };
+				      .G = view->G,
+				      .end_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + READ_NS };
 }
 
 void state_read_parent(const struct state_view *view, uint64_t address)
@@ -510,11 +517,13 @@ void state_read_parent(const struct state_view *view, uint64_t address)
 	read_parent(&search, address, 0);
 }
 
-bool state_define_proto(const struct state_view *view, struct state_proto *proto)
+bool state_define_proto(const struct state_view *view, struct state_proto *proto, bool may_read)
 {
 	struct names_search search = search_of(view);
 
 	search.asks_holders = true;
+	if (!may_read)
+		search.end_ns = 0;
 	if (proto->definition == STATE_DEFINITION_UNKNOWN)
 		define(&search, proto);
 	return proto->definition == STATE_DEFINITION_FOUND;

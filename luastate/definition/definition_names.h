@@ -34,6 +34,7 @@ struct names_search {
 	size_t frame_count;
 	const struct attach_reader *stopped; /* memory of their slots; NULL if there is none */
 	bool walks;			     /* whether a walk along all objects is allowed */
+	uint64_t end_ns;   /* of reading without walks; processor time of the thread */
 	bool asks_holders; /* whether a search for holders of functions is allowed */
 };
 
@@ -65,7 +66,9 @@ bool names_is_same(const struct names_wanted *a, const struct names_wanted *b);
 const struct state_definition *names_search_known(const struct names_search *search,
 						  const struct names_wanted *wanted);
 
-/** Whether a search may read definitions of parents. If not, it continues in another sample. */
+/** Whether a search may read definitions of parents. If not, it continues in another sample.
+ * Searches with walks share a budget of time. Another search has a time limit of its own, which
+ * only forged objects exceed: an image gives the same names at each decoding. */
 bool names_may_read(const struct names_search *search);
 /** Charge the processor time since @p begin_ns to reading definitions of parents. */
 void names_charge_reading(const struct names_search *search, uint64_t begin_ns);
@@ -80,8 +83,9 @@ void state_define_frames(struct luastate *state, const struct luastate_memory *m
 /** Note the names of all functions that the prototype at an address creates. */
 void state_read_parent(const struct state_view *view, uint64_t address);
 
-/** Name a function by known prototypes of its VM. @return whether its definition is known. */
-bool state_define_proto(const struct state_view *view, struct state_proto *proto);
+/** Name a function by known prototypes of its VM. @param may_read Whether to read definitions that
+ * are not known yet. @return whether its definition is known. */
+bool state_define_proto(const struct state_view *view, struct state_proto *proto, bool may_read);
 
 /** Called by luastate_begin_sample(). */
 void state_begin_definitions(struct luastate *state);

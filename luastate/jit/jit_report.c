@@ -125,7 +125,7 @@ static void read_definitions(struct jit_report_build *build)
 
 bool jit_report_define(struct jit_report_build *build, struct state_proto *proto)
 {
-	return state_define_proto(&build->view, proto);
+	return state_define_proto(&build->view, proto, !jit_report_is_late(build));
 }
 
 /* This is the last step, because each trace may have shown names of other functions. */

@@ -233,7 +233,7 @@ void walkers_names(struct luastate *state, const struct walkers_thread *thread)
 		definition_visit(proto->layout, thread->memory, proto->address, 0, check_definition,
 				 &definitions, &why);
 		state_read_parent(&view, proto->address);
-		state_define_proto(&view, proto);
+		state_define_proto(&view, proto, true);
 		HOLDS(!proto->function.name || strlen(proto->function.name) < STATE_NAME_MAX);
 	}
 }

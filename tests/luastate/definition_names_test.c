@@ -446,6 +446,62 @@ static void test_no_time(void **state)
 	assert_non_null(name);
 }
 
+/** Memory from which it takes long to copy a prototype. */
+struct slow_memory {
+	struct attach_reader reader;
+	const struct fake_vm *vm;
+	size_t copy_len; /* of a prototype */
+	unsigned copies;
+};
+
+static int read_slowly(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		       struct failure *why)
+{
+	enum { COPY_NS = 40 * 1000 * 1000 };
+	struct slow_memory *memory = self;
+	uint64_t end_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + COPY_NS;
+
+	if (len == memory->copy_len) {
+		memory->copies++;
+		while (clock_read_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns)
+			;
+	}
+	return attach_read(&memory->vm->reader, address, ret_bytes, len, why);
+}
+
+/* A kept image has any number of parents on its stack, each of any size: reading them is bounded in
+ * time. */
+static void test_slow_image(void **state)
+{
+	enum { PARENTS = 7 };
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct slow_memory slow = { .reader = { .read = read_slowly, .self = &slow }, .vm = vm };
+	const struct luastate_memory memory = { .stopped = &slow.reader,
+						.any = &slow.reader,
+						.is_kept = true };
+	struct luastate_frame frames[PARENTS + 1] = { 0 };
+	uint64_t child = fake_caller(vm, "@family.lua", 10, "x");
+
+	luastate_begin_sample(sample->state, &vm->reader);
+	for (size_t i = 0; i <= PARENTS; i++) {
+		struct family family = { .child = child, .parent = child };
+
+		if (i) {
+			family.parent = make(vm, "f").parent;
+			fake_put_ref(vm, fake_member(family.parent, vm->layout->GCproto_chunkname),
+				     fake_get_ref(vm, fake_member(child,
+								  vm->layout->GCproto_chunkname)));
+		}
+		frames[i].function = &sample_proto(sample, family.parent)->function;
+		frames[i].coroutine = vm->main;
+		slow.copy_len =
+			fake_get_u32(vm, fake_member(family.parent, vm->layout->GCproto_sizept));
+	}
+	state_define_frames(sample->state, &memory, frames, PARENTS + 1);
+	assert_true(slow.copies > 0 && slow.copies < PARENTS / 2 + 1);
+}
+
 /* Objects without end: walks are bounded in time, all of them together. */
 static void test_circle(void **state)
 {
@@ -471,6 +527,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_returned),
 		SAMPLE_TEST(test_nameless),
 		SAMPLE_TEST(test_no_time),
+		SAMPLE_TEST(test_slow_image),
 		SAMPLE_TEST(test_circle),
 		SAMPLE_TEST(test_held_by_a_variable),
 		SAMPLE_TEST(test_held_by_a_table),
