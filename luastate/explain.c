@@ -4,12 +4,16 @@
 
 #include <stdio.h>
 
+#include "attach/clock.h"
 #include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
 #include "luastate/function/library_names.h"
 #include "luastate/layout/fields.h"
 #include "luastate/state/invariants.h"
 #include "luastate/vm/vm_internal.h"
+
+/* Time limit of a search for a VM's version. It makes some reads, unless tables are very large. */
+enum { VERSION_NS = 100 * 1000 * 1000 };
 
 size_t luastate_interpreter_count(const struct luastate *state)
 {
@@ -161,12 +165,14 @@ int luastate_read_version(struct luastate *state, const struct attach_reader *re
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
 	const struct luastate_layout *layout = vm ? vm->layout : NULL;
-	uint64_t jit, version;
+	uint64_t jit, version, end_ns = clock_now_ns() + VERSION_NS;
 
 	if (!vm)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
-	jit = state_get_loaded(vm, reader, "jit");
-	version = jit ? state_table_get(layout, reader, state_object(layout, jit), "version") : 0;
+	jit = state_get_loaded(vm, reader, "jit", end_ns);
+	version =
+		jit ? state_table_get(layout, reader, state_object(layout, jit), "version", end_ns)
+		    : 0;
 	if (state_tag(layout, version) != layout->tag_str)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find jit.version");
 	return state_read_string(layout, reader, state_object(layout, version), ret_text, size,

@@ -522,18 +522,21 @@ static void look_into_table(struct holders *holders, const struct item *item)
 	add_table(holders, state_ref(layout, table, layout->GCtab_metatable), &meta, true);
 }
 
-/* Add modules by their names, and globals by theirs. */
-static void add_modules(struct holders *holders)
+/* Add modules by their names, and globals by theirs. @param end_ns As for names_search_holders().
+ */
+static void add_modules(struct holders *holders, uint64_t end_ns)
 {
 	const struct names_search *search = holders->search;
 	const struct luastate_layout *layout = search->layout;
 	const struct luastate_vm vm = { .G = search->G, .layout = layout };
 	const struct table_name modules = { .prefix = "" }, globals = { .prefix = "" };
-	uint64_t loaded = state_get_loaded(&vm, search->reader, NULL), value;
+	uint64_t clock_end_ns = clock_now_ns() + end_ns - clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t loaded = state_get_loaded(&vm, search->reader, NULL, clock_end_ns), value;
 
 	if (state_tag(layout, loaded) != layout->tag_tab)
 		return;
-	value = state_table_get(layout, search->reader, state_object(layout, loaded), "_G");
+	value = state_table_get(layout, search->reader, state_object(layout, loaded), "_G",
+				clock_end_ns);
 	if (state_tag(layout, value) == layout->tag_tab)
 		add_table(holders, state_object(layout, value), &globals, true);
 	add_table(holders, state_object(layout, loaded), &modules, true);
@@ -627,7 +630,7 @@ void names_search_holders(const struct names_search *search, uint64_t end_ns)
 	holders->search = search;
 	holders->dead = names_dead_colour(search);
 	add_frames(holders);
-	add_modules(holders);
+	add_modules(holders, end_ns);
 	while ((item = take_item(holders)) && clock_read_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns) {
 		if (item->is_table)
 			look_into_table(holders, item);

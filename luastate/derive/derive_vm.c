@@ -352,7 +352,7 @@ static void find_registry(struct derive *derive)
 		if (state_tag(layout, value) != layout->tag_tab)
 			continue;
 		loaded = state_table_get(layout, derive->reader, state_object(layout, value),
-					 "_LOADED");
+					 "_LOADED", UINT64_MAX);
 		if (state_tag(layout, loaded) != layout->tag_tab)
 			continue;
 		derive_note(derive, DERIVE_FIELD(global_State_registrytv), at);

@@ -255,7 +255,7 @@ static void name_hidden(struct luastate *state)
 }
 
 uint64_t state_get_loaded(const struct luastate_vm *vm, const struct attach_reader *reader,
-			  const char *module)
+			  const char *module, uint64_t end_ns)
 {
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t registry, loaded;
@@ -264,10 +264,10 @@ uint64_t state_get_loaded(const struct luastate_vm *vm, const struct attach_read
 	if (state_read(reader, vm->G + (uint64_t)layout->global_State_registrytv, &registry, 8,
 		       &why) != 0)
 		return 0;
-	loaded = state_table_get(layout, reader, state_object(layout, registry), "_LOADED");
+	loaded = state_table_get(layout, reader, state_object(layout, registry), "_LOADED", end_ns);
 	if (state_tag(layout, loaded) != layout->tag_tab || !module)
 		return module ? 0 : loaded;
-	return state_table_get(layout, reader, state_object(layout, loaded), module);
+	return state_table_get(layout, reader, state_object(layout, loaded), module, end_ns);
 }
 
 static int search_modules(struct luastate *state, const struct attach_reader *reader,
@@ -280,7 +280,7 @@ static int search_modules(struct luastate *state, const struct attach_reader *re
 				 .tables_left = TABLES_MAX,
 				 .slots_left = SEARCH_SLOTS_MAX,
 				 .end_ns = end_ns };
-	uint64_t loaded = state_get_loaded(vm, reader, NULL);
+	uint64_t loaded = state_get_loaded(vm, reader, NULL, end_ns);
 
 	if (state_tag(layout, loaded) != layout->tag_tab)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, vm->G, "find the loaded modules");

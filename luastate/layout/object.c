@@ -2,6 +2,11 @@
 /* How are objects of a VM read: references, headers, strings, and tables by key? */
 #include "luastate/layout/object.h"
 
+#include "attach/clock.h"
+
+/* Slots of a table between two checks of the time. */
+enum { CLOCK_SLOTS = 64 };
+
 int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
 		   uint64_t address, uint64_t *ret_ref, struct failure *why)
 {
@@ -73,7 +78,7 @@ bool state_is_plain(const char *name)
 }
 
 uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
-			 uint64_t address, const char *key)
+			 uint64_t address, const char *key, uint64_t end_ns)
 {
 	uint8_t bytes[STATE_OBJECT_MAX], item[STATE_OBJECT_MAX];
 	char name[64];
@@ -91,7 +96,8 @@ uint64_t state_table_get(const struct luastate_layout *layout, const struct atta
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t at = node + (uint64_t)i * (uint64_t)layout->Node_sizeof, k;
 
-		if (state_read(reader, at, item, (size_t)layout->Node_sizeof, &why) != 0)
+		if ((i % CLOCK_SLOTS == CLOCK_SLOTS - 1 && clock_now_ns() >= end_ns) ||
+		    state_read(reader, at, item, (size_t)layout->Node_sizeof, &why) != 0)
 			return 0;
 		k = state_u64(item, layout->Node_key);
 		if (state_tag(layout, k) == layout->tag_str &&

@@ -87,8 +87,12 @@ int state_read_ref(const struct luastate_layout *layout, const struct attach_rea
 uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct attach_reader *reader,
 			  uint64_t G);
 
-/** The value of a string key in a table, 0 if there is none. */
+/**
+ * The value of a string key in a table, 0 if there is none. Reads each slot and its key until it
+ * finds the key.
+ * @param end_ns Give up at this time (CLOCK_MONOTONIC); UINT64_MAX: never.
+ */
 uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
-			 uint64_t address, const char *key);
+			 uint64_t address, const char *key, uint64_t end_ns);
 
 #endif

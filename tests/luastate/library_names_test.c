@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of fast functions and of C functions, from the target's own tables. */
 #include "sample.h"
+#include "attach/clock.h"
 #include "luastate/function/library_names.h"
 
 #include <stdio.h>
@@ -425,6 +426,46 @@ static void test_work_is_bounded(void **state)
 	assert_string_equal("key.key", c_name(sample, C_CODE));
 }
 
+/** Memory of which each read takes a while. */
+struct slow_memory {
+	struct attach_reader reader;
+	struct fake_vm *vm;
+};
+
+static int read_slowly(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		       struct failure *why)
+{
+	enum { READ_NS = 200 * 1000 };
+	struct slow_memory *memory = self;
+	uint64_t end_ns = clock_now_ns() + READ_NS;
+
+	while (clock_now_ns() < end_ns)
+		;
+	return attach_read(&memory->vm->reader, address, ret_bytes, len, why);
+}
+
+/* A registry full of other keys. The search for the loaded modules ends with the time. */
+static void test_large_registry(void **state)
+{
+	enum { KEYS = 4096 };
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
+	struct slow_memory slow = { { .read = read_slowly, .self = &slow }, vm };
+	uint64_t registry = fake_table(vm, KEYS);
+	uint64_t key = fake_tag(vm, layout->tag_str, fake_string(vm, "key"));
+	uint64_t nodes = fake_get_u64(vm, registry + (uint64_t)layout->GCtab_node);
+
+	for (uint64_t i = 0; i < KEYS; i++)
+		fake_put_u64(vm, nodes + i * (uint64_t)layout->Node_sizeof + 8, key);
+	fake_put_u64(vm, vm->G + (uint64_t)layout->global_State_registrytv,
+		     fake_tag(vm, layout->tag_tab, registry));
+	vm->reads = 0;
+	assert_int_equal(-1, luastate_load_names(sample->state, &slow.reader, vm->G, &sample->why));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
+	assert_true(vm->reads > 64 && vm->reads < KEYS);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +487,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_entries_of_any_content),
 		SAMPLE_TEST(test_tables_in_circles),
 		SAMPLE_TEST(test_work_is_bounded),
+		SAMPLE_TEST(test_large_registry),
 	};
 
 	sample_choose(argc, argv);
