@@ -491,7 +491,9 @@ static bool take_compiled_above(struct luastate *state, const struct luastate_me
 	struct attach_registers regs = *frame;
 	struct luastate_vm_frame compiled;
 	uint64_t sp = (attach_sp(frame) + 7) & ~(uint64_t)7;
-	const struct span span = { .sp = attach_sp(frame), .most = limit - sp, .compiled = true };
+	const struct span span = { .sp = attach_sp(frame),
+				   .most = limit - attach_sp(frame),
+				   .compiled = true };
 	const struct luastate_vm *vm;
 	struct failure why;
 

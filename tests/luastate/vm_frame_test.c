@@ -556,6 +556,27 @@ static void test_frame_under_a_trace(void **state)
 	assert_int_equal(-1, find_trace(sample, UINT64_MAX));
 }
 
+/* No frame is found above a limit, though less than a word is below it. */
+static void test_limit_within_a_word(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_memory memory = sample_memory(sample);
+	uint64_t frame = fake_cframe(vm, vm->main, 0, 0);
+	struct attach_registers below = { .r[ATTACH_REG_SP] = frame - 63 };
+	struct luastate_vm_frame *found = &sample->vm_frames[0];
+
+	fake_put_ref(vm, vm->G + (uint64_t)vm->layout->global_State_jit_base,
+		     fake_L_get(vm, vm->main, vm->layout->lua_State_base));
+	fake_push(vm, 0);
+	assert_int_equal(0, luastate_find_vm_frame_above(sample->state, &memory, &below, frame + 8,
+							 found, &sample->why));
+	expect_frame(sample, frame, vm->main);
+	assert_int_equal(-1, luastate_find_vm_frame_above(sample->state, &memory, &below,
+							  frame - 60, found, &sample->why));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
+}
+
 /* The exit handler saves all registers below its frame. */
 static void test_interpreter_code_far_below_its_frame(void **state)
 {
@@ -625,6 +646,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_many_unknown_coroutines),
 		SAMPLE_TEST(test_much_code_of_others),
 		SAMPLE_TEST(test_frame_under_a_trace),
+		SAMPLE_TEST(test_limit_within_a_word),
 		SAMPLE_TEST(test_interpreter_code_far_below_its_frame),
 		SAMPLE_TEST(test_newer_frames_below_the_exit_handler),
 		SAMPLE_TEST(test_stacks_that_cannot_be_read),
