@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "luastate/definition/definition_names.h"
+#include "luastate/function/callables.h"
 #include "luastate/function/library_names.h"
 #include "luastate/function/proto.h"
 #include "luastate/trace/trace.h"

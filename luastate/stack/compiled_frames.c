@@ -12,6 +12,7 @@
 #include "luastate/stack/compiled_frames.h"
 
 #include "luastate/arch/arch.h"
+#include "luastate/function/callables.h"
 #include "luastate/function/library_names.h"
 #include "luastate/function/proto.h"
 #include "luastate/trace/trace.h"

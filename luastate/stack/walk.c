@@ -20,6 +20,7 @@
  */
 #include "luastate/stack/walk.h"
 
+#include "luastate/function/callables.h"
 #include "luastate/function/library_names.h"
 #include "luastate/function/proto.h"
 #include "luastate/layout/object.h"

@@ -2,6 +2,7 @@
 /* Names of fast functions and of C functions, from the target's own tables. */
 #include "sample.h"
 #include "attach/clock.h"
+#include "luastate/function/callables.h"
 #include "luastate/function/library_names.h"
 
 #include <stdio.h>

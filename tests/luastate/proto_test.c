@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Prototypes: what is kept of them, and when it is no longer true. */
 #include "sample.h"
-#include "luastate/function/library_names.h"
+#include "luastate/function/callables.h"
 
 static struct state_proto *get(struct sample *sample, uint64_t address)
 {
