@@ -12,9 +12,6 @@ enum {
 	CONSTANT_BYTES = 40,
 	PROTO_MAX = 8192,
 	NAME_BYTES = 128,
-	/* Without GC64, all objects are below this address, and tags and most numbers are above it.
-	 */
-	LOW_MEMORY_END = 0x7fffffff,
 	LINK_DISTANCE_MAX = 66000 * 8,
 };
 
@@ -29,7 +26,7 @@ static bool read_function(const struct scan *scan, uint32_t at, uint64_t *ret_fu
 		function &= OBJECT_MASK;
 	} else {
 		function &= 0xffffffff;
-		if (function >= LOW_MEMORY_END)
+		if (function >= LUASTATE_LOW_MEMORY_END)
 			return false;
 	}
 	*ret_function = function;
@@ -45,7 +42,7 @@ static bool has_link(const struct scan *scan, uint32_t at)
 		link = copied_word(scan->work, at + 8);
 	} else {
 		link = copied_word(scan->work, at) >> 32;
-		if (link >= LOW_MEMORY_END)
+		if (link >= LUASTATE_LOW_MEMORY_END)
 			return false;
 	}
 	return (link & 3) == 0 ? is_pointer(link) : link < LINK_DISTANCE_MAX;

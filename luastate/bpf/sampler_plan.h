@@ -20,6 +20,20 @@ enum {
 	LUASTATE_BPF_KNOWN = 8192,
 };
 
+/* What a copy by the kernel and a stop assume in the same way. */
+enum {
+	/* First guess of the native stack's bytes that hold the frames. */
+	LUASTATE_NATIVE_FIRST = 16384,
+	/* An interrupted frame, on another stack than its signal handler's, is at most this far
+	 * below the newest C frame. Whole pages. */
+	LUASTATE_OTHER_STACK_BELOW = 8192,
+	/* Largest distance between two linked C frames of one native stack. */
+	LUASTATE_FRAME_DISTANCE_MAX = 64 << 20,
+	/* Without GC64, all objects are below this address, and tags and most numbers are above it.
+	 */
+	LUASTATE_LOW_MEMORY_END = 0x7fffffff,
+};
+
 /** A range of memory that earlier copies lacked. */
 struct luastate_bpf_extra {
 	uint64_t start;

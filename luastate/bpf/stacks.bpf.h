@@ -25,17 +25,12 @@ enum {
 };
 
 enum {
-	NATIVE_FIRST = 16384,
 	NATIVE_MIDDLE = 32768, /* copy_deep_native() copies what is deeper */
 	NATIVE_MAX = LARGE_MAX,
 	NATIVE_WORDS = 2048, /* searched for the interpreter's C frames */
 	STACK_SLACK = 1024,
 	STACK_MAX = 66000 * 8, /* LUAI_MAXSTACK, 65500 slots, and LuaJIT's extra slots */
 	STACK_TOP = 8192,      /* the stack's end, which is searched for functions */
-	/* An interrupted frame, on another stack than its signal handler's, is at most this far
-	 * below the newest C frame. */
-	OTHER_STACK_BELOW = 2 * PAGE,
-	FRAME_DISTANCE_MAX = 64 << 20,
 	STACK_BYTES = 8 << 20, /* assumed size of a native stack whose end is unknown */
 };
 
@@ -52,7 +47,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct luasta
 	limit = plan->native_limit > sp ? plan->native_limit : (uint64_t)-1;
 	end = plan->native_end < limit ? plan->native_end : limit;
 	if (end <= sp || end - sp > (uint64_t)NATIVE_MAX * 4) {
-		end = sp + NATIVE_FIRST;
+		end = sp + LUASTATE_NATIVE_FIRST;
 	} else if (end - sp > NATIVE_MAX) {
 		end = sp + NATIVE_MAX; /* copies the innermost frames only */
 		work->record.is_truncated = 1;
@@ -406,7 +401,7 @@ static uint64_t frame_shown(const struct luastate_bpf_vm *vm, uint64_t address, 
 #if defined(__TARGET_ARCH_x86)
 	return word >= vm->code_start && word < vm->code_end ? address + vm->frame_distance : 0;
 #else
-	if ((word & 15) != 0 || word <= address || word - address > FRAME_DISTANCE_MAX)
+	if ((word & 15) != 0 || word <= address || word - address > LUASTATE_FRAME_DISTANCE_MAX)
 		return 0;
 	return word - vm->frame_distance;
 #endif
@@ -420,7 +415,7 @@ static void try_frame(struct scan *scan, uint64_t address, uint64_t word)
 	if (!frame)
 		return;
 	previous = read_word(scan->work, frame + vm->frame_previous, 8) & ~(uint64_t)7;
-	if (previous && (previous <= frame || previous - frame >= FRAME_DISTANCE_MAX))
+	if (previous && (previous <= frame || previous - frame >= LUASTATE_FRAME_DISTANCE_MAX))
 		return;
 	add_stack(scan->work, scan->plan,
 		  read_word(scan->work, frame + vm->frame_thread, vm->ref_size), scan->index);
@@ -467,8 +462,8 @@ static void copy_other_stack(struct work *work, uint64_t vm_frame)
 	    (vm_frame >= work->native_start && vm_frame < work->native_end))
 		return;
 	page = vm_frame & ~(uint64_t)(PAGE - 1);
-	copy(work, page, vm_frame - page + NATIVE_FIRST);
-	for (uint64_t below = PAGE; below <= OTHER_STACK_BELOW; below += PAGE)
+	copy(work, page, vm_frame - page + LUASTATE_NATIVE_FIRST);
+	for (uint64_t below = PAGE; below <= LUASTATE_OTHER_STACK_BELOW; below += PAGE)
 		if (!copy(work, page - below, PAGE))
 			break;
 }

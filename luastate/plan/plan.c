@@ -21,9 +21,7 @@
 enum {
 	/* The ABI allows 128 bytes of live data below rsp, which an unwinder may read. */
 	RED_ZONE = 128,
-	/* First guess of the native stack's bytes that hold the frames, and the slack above the
-	 * highest frame that a walk saw. */
-	NATIVE_FIRST = 16384,
+	/* Slack above the highest frame that a walk saw. */
 	NATIVE_SLACK = 512,
 	/* The most bytes of native stack that one stop copies. */
 	NATIVE_MAX = 4 << 20,
@@ -32,11 +30,6 @@ enum {
 	PLAN_THREADS = LUASTATE_PREDICTED_THREADS,
 	/* VMs whose state is copied if the thread's own VM is unknown. */
 	PLAN_UNKNOWN_VMS = 4,
-	/* Largest distance between two linked C frames of one native stack. */
-	FRAME_DISTANCE_MAX = 64 << 20,
-	/* An interrupted frame, on another stack than its signal handler's, is at most this far
-	 * below the newest C frame. */
-	OTHER_STACK_BELOW = 8192,
 	/* The global state arrives in the second round at the latest, then the table's slot, then
 	 * the trace's header. */
 	PLAN_TRACE_ROUNDS = 4,
@@ -123,7 +116,7 @@ static void want_native(const struct luastate_plan_context *context, struct atta
 	/* sp is on another stack than before, or the stack is deeper than a stop copies. The next
 	 * walk will show which. */
 	if (end <= sp || end - sp > NATIVE_MAX)
-		end = sp + NATIVE_FIRST;
+		end = sp + LUASTATE_NATIVE_FIRST;
 	if (context->stack_limit > sp && end > context->stack_limit)
 		end = context->stack_limit;
 	want_around(image, sp - RED_ZONE, sp, end);
@@ -246,7 +239,7 @@ static bool has_frame_link(const struct luastate_layout *layout, const uint8_t *
 {
 	uint64_t link = state_u64(frame, layout->cframe_prev) & ~(uint64_t)7;
 
-	return link == 0 || (link > address && link - address < FRAME_DISTANCE_MAX);
+	return link == 0 || (link > address && link - address < LUASTATE_FRAME_DISTANCE_MAX);
 }
 
 /** A copied part of a native stack. */
@@ -408,7 +401,8 @@ static bool plan_other_stack(struct luastate_plan_context *context, struct attac
 		found->other_stack = vm_frame;
 	if (plan_is_copied(image, vm_frame))
 		return false;
-	want_around(image, vm_frame - OTHER_STACK_BELOW, vm_frame, vm_frame + NATIVE_FIRST);
+	want_around(image, vm_frame - LUASTATE_OTHER_STACK_BELOW, vm_frame,
+		    vm_frame + LUASTATE_NATIVE_FIRST);
 	return true;
 }
 
@@ -634,14 +628,15 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 	bool is_new = known < top || known - top > NATIVE_MAX;
 
 	if (native->reach == LUASTATE_REACH_CUT) {
-		copied = known > sp && known - sp <= NATIVE_MAX ? known - sp : NATIVE_FIRST;
+		copied =
+			known > sp && known - sp <= NATIVE_MAX ? known - sp : LUASTATE_NATIVE_FIRST;
 		end = sp + 2 * copied;
 		if (end - sp > NATIVE_MAX)
 			end = sp + NATIVE_MAX;
 	} else if (native->reach == LUASTATE_REACH_SOME && is_new) {
 		/* Guess generously: all copies up to the next decoding would be too short
 		 * otherwise. */
-		end = top + NATIVE_FIRST;
+		end = top + LUASTATE_NATIVE_FIRST;
 	}
 	if (top >= sp && (end > known || is_new))
 		prediction->native_end = end;

@@ -12,9 +12,6 @@
 #include "luastate/layout/object.h"
 
 enum {
-	/* Without GC64, all objects are below this address, and tags and most numbers are above it.
-	 */
-	LOW_MEMORY_END = 0x7fffffff,
 	/* Slots to search for functions; deeper frames are read after the stop. */
 	PLAN_SLOTS = 2048,
 	/* Bytes that the stop reads of a new prototype, and of its chunk name's text. */
@@ -70,9 +67,10 @@ static bool read_frame(const struct luastate_layout *layout, const struct slots 
 	slot = state_u64(bytes, 0);
 	ret_frame->function = state_object(layout, slot);
 	ret_frame->link = state_ref(layout, bytes, layout->ref_size);
-	if (layout->gc64 ? state_tag(layout, slot) != layout->tag_func
-			 : !state_is_pointer(ret_frame->function) ||
-				   (ret_frame->function | ret_frame->link) >= LOW_MEMORY_END)
+	if (layout->gc64
+		    ? state_tag(layout, slot) != layout->tag_func
+		    : !state_is_pointer(ret_frame->function) ||
+			      (ret_frame->function | ret_frame->link) >= LUASTATE_LOW_MEMORY_END)
 		return false;
 	return (ret_frame->link & 3) == 0 ? state_is_pointer(ret_frame->link)
 					  : ret_frame->link < PLAN_STACK_MAX;
