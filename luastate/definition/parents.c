@@ -84,23 +84,24 @@ bool parents_is_one(const struct luastate_layout *layout, const uint8_t *header)
 	return header[layout->GCproto_flags] & STATE_PROTO_CHILD;
 }
 
-static void note_parent(void *context, uint64_t address, uint8_t gct)
+static bool note_parent(void *context, uint64_t address, const uint8_t *start)
 {
 	struct walk_of_parents *walk = context;
 	const struct luastate_layout *layout = walk->list.layout;
 	uint8_t header[STATE_OBJECT_MAX], name[STATE_OBJECT_MAX];
 	struct names_wanted what;
 
-	if (gct != state_gct(layout->tag_proto) ||
+	if (start[layout->GCobj_gct] != state_gct(layout->tag_proto) ||
 	    !heap_list_read(&walk->list, address, header, (size_t)layout->GCproto_sizeof) ||
 	    !parents_is_one(layout, header))
-		return;
+		return true;
 	what = names_wanted_of(layout, address, header);
 	if (!heap_list_read(&walk->list, what.chunkname, name, (size_t)layout->GCstr_sizeof))
-		return;
+		return true;
 	what.name_hash = state_u32(name, layout->GCstr_hash);
 	what.name_len = state_u32(name, layout->GCstr_len);
 	parents_add(walk->state, walk->list.G, &what);
+	return true;
 }
 
 static bool is_over(void *context)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "luastate/layout/fields.h"
+#include "luastate/state/invariants.h"
 
 enum {
 	/* Slots of a dispatch table: opcodes, built-ins, and opcodes again for hooks. */
@@ -19,7 +20,6 @@ enum {
 	 * its global state. */
 	COROUTINE_MIN = 48,
 	COROUTINE_MAX = STATE_OBJECT_MAX - 16,
-	STACK_SLOTS_MAX = 1 << 17,
 	STACK_EXTRA_MIN = 5,
 	STACK_EXTRA_MAX = 16,
 	/* Objects of the collector's list to visit, until there are enough functions. */
@@ -27,17 +27,11 @@ enum {
 	CHAIN = 64,    /* this number of linked objects is no coincidence */
 	GCT_FIRST = 4, /* ~LJ_TSTR */
 	GCT_LAST = 12, /* ~LJ_TUDATA */
-	STRTAB_MASK_MIN = 255,
 	STRTAB_LOOKED = 256,
 	/* The members of the string table are close to each other. */
 	STRTAB_NEAR = 24,
 	STACK_LOOKED = 1024,
 };
-
-static bool is_aligned(uint64_t value)
-{
-	return state_is_pointer(value) && value % 8 == 0;
-}
 
 /* ---- The dispatch table ----------------------------------------------------------------- */
 
@@ -122,7 +116,7 @@ static int32_t extra_at(const struct derive *derive, int32_t location)
 		stack = state_ref(layout, L, layout->lua_State_stack);
 		limit = state_ref(layout, L, layout->lua_State_maxstack);
 		own = (int64_t)state_u32(L, location) - 1 - (int64_t)(limit - stack) / 8;
-		if (limit <= stack || limit - stack > 8 * STACK_SLOTS_MAX ||
+		if (limit <= stack || limit - stack > 8 * STATE_STACK_SLOTS_MAX ||
 		    own < STACK_EXTRA_MIN || own > STACK_EXTRA_MAX || (extra && own != extra))
 			return 0;
 		extra = (int32_t)own;
@@ -209,7 +203,8 @@ static void add_stack(struct derive *derive, uint64_t L)
 		return;
 	stack = state_ref(layout, head, layout->lua_State_stack);
 	top = state_u64(head, layout->lua_State_top);
-	for (size_t i = 0; is_aligned(stack) && i < STACK_LOOKED && stack + 8 * i < top; i++) {
+	for (size_t i = 0; state_is_aligned(stack) && i < STACK_LOOKED && stack + 8 * i < top;
+	     i++) {
 		uint8_t object[16];
 
 		if (state_read(derive->reader, stack + 8 * i, &slot, 8, &why) != 0)
@@ -217,7 +212,7 @@ static void add_stack(struct derive *derive, uint64_t L)
 		/* Without GC64, and in older GC64 builds, a frame's function has no tag in its
 		 * slot. */
 		slot = state_object(layout, slot);
-		if (is_aligned(slot) &&
+		if (state_is_aligned(slot) &&
 		    state_read(derive->reader, slot, object, sizeof(object), &why) == 0)
 			add_object(derive, slot, object[layout->GCobj_gct]);
 	}
@@ -234,7 +229,7 @@ static bool walk_list(struct derive *derive, uint64_t head, size_t max, bool col
 		uint8_t object[16];
 		struct failure why;
 
-		if (!is_aligned(head) ||
+		if (!state_is_aligned(head) ||
 		    state_read(derive->reader, head, object, sizeof(object), &why) != 0 ||
 		    object[layout->GCobj_gct] < GCT_FIRST || object[layout->GCobj_gct] > GCT_LAST)
 			return false;
@@ -255,7 +250,7 @@ static bool leads_to(const struct derive *derive, uint64_t head, uint64_t object
 	for (size_t count = 0; count < LIST_MAX && head != object; count++) {
 		struct failure why;
 
-		if (!is_aligned(head) ||
+		if (!state_is_aligned(head) ||
 		    state_read_ref(&derive->layout, derive->reader, head, &head, &why) != 0)
 			return false;
 	}
@@ -303,7 +298,7 @@ static bool is_string_table(const struct derive *derive, uint64_t table, uint32_
 	uint8_t heads[8 * STRTAB_LOOKED];
 	struct failure why;
 
-	if (!is_aligned(table) ||
+	if (!state_is_aligned(table) ||
 	    state_read(derive->reader, table, heads, size * STRTAB_LOOKED, &why) != 0)
 		return false;
 	for (uint32_t i = 0; i < STRTAB_LOOKED; i++) {
@@ -328,7 +323,7 @@ static void find_string_table(struct derive *derive)
 	for (int32_t at = 0; at + 4 <= derive->g_len; at += 4) {
 		uint32_t mask = state_u32(derive->g, at);
 
-		if (mask < STRTAB_MASK_MIN || (mask & (mask + 1)) != 0 || mask == UINT32_MAX)
+		if (mask < STATE_STRTAB_MASK_MIN || (mask & (mask + 1)) != 0 || mask == UINT32_MAX)
 			continue;
 		for (int32_t location = (at - STRTAB_NEAR) & ~(layout->ref_size - 1);
 		     location <= at + STRTAB_NEAR; location += layout->ref_size)
@@ -460,7 +455,7 @@ bool derive_vm(struct derive *derive, uint64_t L)
 	    layout->lua_State_glref + 8 > COROUTINE_MIN ||
 	    state_read_ref(layout, derive->reader, L + (uint64_t)layout->lua_State_glref,
 			   &derive->G, &why) != 0 ||
-	    !is_aligned(derive->G) || !is_coroutine(derive, L) || !find_dispatch(derive) ||
+	    !state_is_aligned(derive->G) || !is_coroutine(derive, L) || !find_dispatch(derive) ||
 	    !find_main(derive)) {
 		derive->G = 0; /* no VM: a failed search causes no delay */
 		return false;
@@ -474,7 +469,7 @@ bool derive_vm(struct derive *derive, uint64_t L)
 	if (layout->global_State_cur_L + layout->ref_size > derive->g_len)
 		return false;
 	current = state_ref(layout, derive->g, layout->global_State_cur_L);
-	if (is_aligned(current))
+	if (state_is_aligned(current))
 		add_object(derive, current, (uint8_t)state_gct(layout->tag_thread));
 	for (size_t i = 0; i < derive->objects.thread_count; i++)
 		add_stack(derive, derive->objects.threads[i]);

@@ -29,7 +29,7 @@ struct heap_walk {
 
 /* ---- Walk ------------------------------------------------------------------------------- */
 
-static void note_object(void *context, uint64_t address, uint8_t gct)
+static bool note_object(void *context, uint64_t address, const uint8_t *start)
 {
 	struct heap_walk *walk = context;
 	struct jit_report_build *build = walk->build;
@@ -37,18 +37,20 @@ static void note_object(void *context, uint64_t address, uint8_t gct)
 	uint8_t header[STATE_OBJECT_MAX];
 	uint32_t sizebc;
 
-	if (gct != state_gct(layout->tag_proto) || build->span_count == SPANS_MAX ||
+	if (start[layout->GCobj_gct] != state_gct(layout->tag_proto) ||
+	    build->span_count == SPANS_MAX ||
 	    !heap_list_read(&walk->list, address, header, (size_t)layout->GCproto_sizeof))
-		return;
+		return true;
 	sizebc = state_u32(header, layout->GCproto_sizebc);
 	if (sizebc == 0 || sizebc > STATE_BYTECODE_MAX)
-		return;
+		return true;
 	if (!jit_report_has_room(
 		    build, ARRAY_RESERVE(build->spans, build->span_room, build->span_count + 1)))
-		return;
+		return true;
 	build->spans[build->span_count++] =
 		(struct jit_report_span){ address + (uint64_t)layout->GCproto_sizeof, sizebc,
 					  header[layout->GCproto_flags] };
+	return true;
 }
 
 static bool is_over(void *context)

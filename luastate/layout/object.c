@@ -22,7 +22,7 @@ int state_read_object(const struct luastate_layout *layout, const struct attach_
 		      uint64_t address, int32_t gct, void *ret_bytes, size_t len,
 		      struct failure *why)
 {
-	if (!state_is_pointer(address) || address % 8 != 0)
+	if (!state_is_aligned(address))
 		return failure_set(why, FAILURE_INVALID, 0, 0, address, "follow an object");
 	if (state_read(reader, address, ret_bytes, len, why) != 0)
 		return -1;

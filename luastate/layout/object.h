@@ -61,6 +61,12 @@ static inline bool state_is_pointer(uint64_t value)
 	return value >= 4096 && value < (uint64_t)1 << STATE_ADDRESS_BITS;
 }
 
+/** Whether an object may be at this address. */
+static inline bool state_is_aligned(uint64_t value)
+{
+	return state_is_pointer(value) && value % 8 == 0;
+}
+
 static inline int state_read(const struct attach_reader *reader, uint64_t address, void *ret_bytes,
 			     size_t len, struct failure *why)
 {

@@ -208,7 +208,7 @@ static void plan_known(const struct luastate_plan_context *context, struct attac
 static void add_thread(struct luastate_plan_progress *found, uint64_t L,
 		       const struct luastate_layout *layout, bool current)
 {
-	if (!state_is_pointer(L) || L % 8 != 0 || found->thread_count == PLAN_THREADS)
+	if (!state_is_aligned(L) || found->thread_count == PLAN_THREADS)
 		return;
 	for (unsigned i = 0; i < found->thread_count; i++)
 		if (found->threads[i].L == L)

@@ -549,7 +549,7 @@ static const struct luastate_vm *vm_of_register(struct luastate *state,
 
 	if (vm)
 		return vm->layout == layout ? vm : NULL;
-	if (!state_is_pointer(G) || G % 8 != 0 ||
+	if (!state_is_aligned(G) ||
 	    state_read_ref(layout, memory->any, G + (uint64_t)layout->global_State_cur_L, &L,
 			   &why) != 0 ||
 	    !state_is_pointer(L) || state_global_of(layout, memory->any, L) != G)

@@ -66,7 +66,7 @@ int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
 		.vm_frame = state_u64(bytes, layout->lua_State_cframe) & ~(uint64_t)7,
 		.frame_bytes = frame_bytes,
 	};
-	if (!state_is_pointer(stack) || stack % 8 != 0 || ret_stack->limit < ret_stack->bottom ||
+	if (!state_is_aligned(stack) || ret_stack->limit < ret_stack->bottom ||
 	    !holds_itself(walk, ret_stack, stack))
 		return failure_set(why, FAILURE_INVALID, 0, 0, L, "read a coroutine's stack");
 	return 0;

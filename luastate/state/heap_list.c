@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* How are all objects of a VM listed while the process runs?
+/* How are all objects of a VM listed?
  *
  * All objects except strings are on one list, newest first. The main coroutine is the oldest of
- * them; only userdata follow it. An object may be freed during the walk, and then leads to whatever
- * the allocator keeps there. A walk that reaches the main coroutine, over objects of known types
- * only, has seen all objects that existed before and still exist. Otherwise the walk is repeated,
- * and in the end the caller learns that the list was not walked to its end.
+ * them; only userdata follow it. If the process runs, an object may be freed during the walk, and
+ * then leads to whatever the allocator keeps there. A walk that reaches the main coroutine, over
+ * objects of known types only, has seen all objects that existed before and still exist. Otherwise
+ * the walk is repeated, and in the end the caller learns that the list was not walked to its end.
  *
- * Objects are close to each other, so whole pages are read, and kept for a while.
+ * Objects are close to each other, so whole pages of a running process are read, and kept for a
+ * while.
  */
 #include "luastate/state/heap_list.h"
 
@@ -69,7 +70,8 @@ static void free_pages(struct heap_list *list)
 bool heap_list_read(struct heap_list *list, uint64_t address, uint8_t *ret_bytes, size_t len)
 {
 	size_t offset = address % PAGE_BYTES;
-	const uint8_t *page = offset + len <= PAGE_BYTES ? get_page(list, address) : NULL;
+	const uint8_t *page =
+		list->pages && offset + len <= PAGE_BYTES ? get_page(list, address) : NULL;
 	struct failure why;
 
 	if (!page)
@@ -96,11 +98,10 @@ static bool walk_once(struct heap_list *list, uint64_t main_thread)
 	while (object != main_thread) {
 		if (++list->objects > OBJECTS_MAX ||
 		    (list->objects % ASK_OBJECTS == 0 && list->is_over(list->context)) ||
-		    !state_is_pointer(object) || object % 8 != 0 ||
-		    !heap_list_read(list, object, header, len) ||
-		    header[layout->GCobj_gct] < GCT_FIRST || header[layout->GCobj_gct] > GCT_LAST)
+		    !state_is_aligned(object) || !heap_list_read(list, object, header, len) ||
+		    header[layout->GCobj_gct] < GCT_FIRST || header[layout->GCobj_gct] > GCT_LAST ||
+		    !list->visit(list->context, object, header))
 			return false;
-		list->visit(list->context, object, header[layout->GCobj_gct]);
 		/* Freed memory may form a circle. The walk then meets its mark again, because the
 		 * distance between marks doubles (Brent's algorithm). */
 		if ((steps & (steps - 1)) == 0)
@@ -118,8 +119,10 @@ bool heap_list_walk(struct heap_list *list)
 	uint64_t main_thread = list->G - (uint64_t)list->layout->lua_State_sizeof;
 	bool whole = false;
 
-	list->pages = calloc(PAGES, sizeof(*list->pages));
 	list->objects = 0;
+	if (list->is_still)
+		return walk_once(list, main_thread);
+	list->pages = calloc(PAGES, sizeof(*list->pages));
 	for (unsigned i = 0; list->pages && i < WALKS && !whole && !list->is_over(list->context);
 	     i++) {
 		forget_pages(list);

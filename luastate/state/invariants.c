@@ -17,8 +17,6 @@
 #include "luastate/state/state.h"
 
 enum {
-	/* LJ_MIN_STRTAB: a string table never gets smaller. */
-	STRTAB_MASK_MIN = 255,
 	GC_STATE_LAST = 5, /* GCSfinalize */
 	/* The largest setting of maxtrace is below 65536. */
 	TRACES_MAX = 65536,
@@ -27,7 +25,6 @@ enum {
 	/* One trace may fit two rows by its lengths; several traces of different lengths do not. */
 	TRACES_CHECKED = 4,
 	DISPATCH_MAX = 512,
-	STACK_SLOTS_MAX = 1 << 17,
 	VMSTATE_LEAST = -16, /* no build has this number of states */
 };
 
@@ -58,11 +55,6 @@ static bool note_member(struct check *check, const char *what, int32_t offset, u
 			bool holds)
 {
 	return note(check, what, check->G + (uint64_t)offset, value, holds);
-}
-
-static bool is_aligned(uint64_t value)
-{
-	return state_is_pointer(value) && value % 8 == 0;
 }
 
 /* The main coroutine is right before the global state, and each refers to the other. */
@@ -98,7 +90,7 @@ static bool check_strings(struct check *check)
 			   end == 0 && layout->global_State_stremptyz ==
 					       empty + layout->GCstr_sizeof) &&
 	       note_member(check, "the string table's mask is 2^n-1", layout->global_State_str_mask,
-			   mask, mask >= STRTAB_MASK_MIN && (mask & (mask + 1)) == 0);
+			   mask, mask >= STATE_STRTAB_MASK_MIN && (mask & (mask + 1)) == 0);
 }
 
 /* A coroutine belongs to this VM, and has a stack of its own. */
@@ -123,8 +115,8 @@ static bool check_coroutine(struct check *check, uint64_t address, const char *w
 	limit = state_ref(layout, L, layout->lua_State_maxstack);
 	base = state_u64(L, layout->lua_State_base);
 	size = state_u32(L, layout->lua_State_stacksize);
-	holds = is_aligned(stack) && size > (uint32_t)layout->LJ_STACK_EXTRA &&
-		size < STACK_SLOTS_MAX &&
+	holds = state_is_aligned(stack) && size > (uint32_t)layout->LJ_STACK_EXTRA &&
+		size < STATE_STACK_SLOTS_MAX &&
 		limit == stack + 8 * ((uint64_t)size - 1 - (uint64_t)layout->LJ_STACK_EXTRA) &&
 		base > stack && base <= limit + 8 * (uint64_t)layout->LJ_STACK_EXTRA &&
 		base % 8 == 0 && state_u64(L, layout->lua_State_top) % 8 == 0 &&
@@ -146,7 +138,8 @@ static bool check_coroutines(struct check *check)
 					"its stack holds it in its lowest slot"))
 		return false;
 	return note_member(check, "the base of compiled code is none or a slot",
-			   layout->global_State_jit_base, base, base == 0 || is_aligned(base));
+			   layout->global_State_jit_base, base,
+			   base == 0 || state_is_aligned(base));
 }
 
 static bool check_state(struct check *check)
@@ -308,7 +301,7 @@ bool state_check_trace(const struct luastate_layout *layout, const struct attach
 		return false;
 	if (size == 0)
 		return table == 0;
-	return size <= TRACES_MAX && is_aligned(table) && unused <= size &&
+	return size <= TRACES_MAX && state_is_aligned(table) && unused <= size &&
 	       traces_fit(layout, reader, G, table, size);
 }
 
@@ -324,7 +317,8 @@ static bool check_compiler(struct check *check)
 
 	return !state_has_compiler(layout) ||
 	       (note(check, "the compiler's state names an object or none",
-		     J + (uint64_t)layout->jit_State_L, L, known && (L == 0 || is_aligned(L))) &&
+		     J + (uint64_t)layout->jit_State_L, L,
+		     known && (L == 0 || state_is_aligned(L))) &&
 		note(check, "its traces have their numbers and parts",
 		     J + (uint64_t)layout->jit_State_trace, 0,
 		     state_check_trace(layout, check->reader, check->G)));

@@ -6,6 +6,10 @@
 #include "luastate/explain.h"
 
 enum {
+	/* LJ_MIN_STRTAB: a string table never gets smaller. */
+	STATE_STRTAB_MASK_MIN = 255,
+	/* Slots of a Lua stack. LUAI_MAXSTACK is half as many. */
+	STATE_STACK_SLOTS_MAX = 1 << 17,
 	/* Numbers of a trace's instructions start here; constants are below (REF_BIAS, REF_BASE).
 	 */
 	TRACE_REF_BASE = 0x8000,

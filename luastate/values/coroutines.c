@@ -2,9 +2,8 @@
 /*
  * Which coroutines does a VM have, each with which stack?
  *
- * All objects except strings and userdata are on one list, newest first, which ends with the main
- * coroutine. Each link is checked: an object's type; and for a coroutine, that it refers to its VM,
- * and that its stack refers to it.
+ * The list of all objects has them. Each is checked: whether it refers to its VM, and whether its
+ * stack refers to it.
  *
  * Location of a stack's topmost frame:
  *   suspended, dead   lua_State.base, as the yield or the error left it
@@ -26,16 +25,11 @@
 #include "luastate/definition/definition_names.h"
 #include "luastate/layout/object.h"
 #include "luastate/stack/match_runs.h"
+#include "luastate/state/heap_list.h"
 #include "luastate/variables.h"
 #include "luastate/vm/vm_internal.h"
 
 enum {
-	/* Enough for some GiB of small objects. */
-	OBJECTS_MAX = 50 * 1000 * 1000,
-	CLOCK_OBJECTS = 1024,
-	/* Upvalue to userdata. Source: lj_obj.h, LJ_TUPVAL, LJ_TUDATA. */
-	GCT_FIRST = 5,
-	GCT_LAST = 12,
 	/* dummy_ffid and status follow the type. Source: lj_obj.h, struct lua_State. */
 	STATUS_FROM_TYPE = 2,
 	STATUS_YIELD = 1, /* LUA_YIELD; errors have higher numbers */
@@ -49,7 +43,6 @@ struct each {
 	struct walk walk;
 	uint64_t cur_L, jit_base;
 	uint8_t other_white; /* colour of objects that the collector found dead */
-	uint64_t objects;
 };
 
 /** State of one coroutine, from its lua_State. */
@@ -233,52 +226,23 @@ static bool visit(struct each *each, uint64_t L)
 
 /* ---- The list --------------------------------------------------------------------------- */
 
-static bool is_late(const struct each *each)
+static bool is_late(void *context)
 {
-	return each->objects % CLOCK_OBJECTS == 0 && clock_now_ns() >= each->how->end_ns;
+	const struct each *each = context;
+
+	return clock_now_ns() >= each->how->end_ns;
 }
 
-/* Whether the collector found an object unreachable: it has the white that the sweep frees. */
-static bool is_dead(const struct each *each, const uint8_t *header)
+/* Visit coroutines, except those that the collector found unreachable: they have the white that the
+ * sweep frees. */
+static bool visit_object(void *context, uint64_t object, const uint8_t *header)
 {
-	return header[each->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & each->other_white;
-}
-
-/* @return whether the list ends with the main coroutine. */
-static bool follow(struct each *each)
-{
+	struct each *each = context;
 	const struct luastate_layout *layout = each->layout;
-	size_t len = (size_t)layout->GCobj_gct + 1;
-	uint8_t header[STATE_OBJECT_MAX], gct;
-	uint64_t object, marked = 0, steps = 0;
-	struct failure why;
 
-	if (layout->global_State_gc_root == LAYOUT_ABSENT ||
-	    state_read_ref(layout, each->walk.stopped,
-			   each->vm->G + (uint64_t)layout->global_State_gc_root, &object,
-			   &why) != 0)
-		return false;
-	while (object != each->vm->main_thread) {
-		if (++each->objects > OBJECTS_MAX || is_late(each) || !state_is_pointer(object) ||
-		    object % 8 != 0 ||
-		    state_read(each->walk.stopped, object, header, len, &why) != 0)
-			return false;
-		gct = header[layout->GCobj_gct];
-		if (gct < GCT_FIRST || gct > GCT_LAST)
-			return false;
-		if (gct == state_gct(layout->tag_thread) && !is_dead(each, header) &&
-		    !visit(each, object))
-			return false;
-		/* In a circular list, the walk comes back to a marked object, because the
-		 * distance between marks doubles each time (Brent). */
-		if ((steps & (steps - 1)) == 0)
-			marked = object;
-		steps++;
-		object = state_ref(layout, header, 0);
-		if (object == marked)
-			return false;
-	}
-	return true;
+	return header[layout->GCobj_gct] != state_gct(layout->tag_thread) ||
+	       (header[layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & each->other_white) ||
+	       visit(each, object);
 }
 
 static void read_globals(struct each *each)
@@ -305,6 +269,7 @@ int luastate_each_coroutine(struct luastate *state, const struct luastate_memory
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
 	struct luastate_vm copy;
+	struct heap_list list;
 	struct each *each;
 	bool whole;
 
@@ -328,9 +293,16 @@ int luastate_each_coroutine(struct luastate *state, const struct luastate_memory
 	each->walk.reader = memory->any;
 	each->walk.vmstate = -1;
 	read_globals(each);
-	whole = follow(each);
+	list = (struct heap_list){ .layout = copy.layout,
+				   .reader = memory->stopped,
+				   .G = G,
+				   .is_over = is_late,
+				   .visit = visit_object,
+				   .context = each,
+				   .is_still = true };
+	whole = heap_list_walk(&list);
 	visit(each, copy.main_thread);
-	*ret_objects = each->objects;
+	*ret_objects = list.objects;
 	free(each->walk.chain);
 	free(each);
 	return whole ? 0 : 1;

@@ -245,7 +245,7 @@ static void read_slot(struct reading *reading, const struct attach_reader *reade
 
 	if (is_stale(&reading->values, address))
 		return;
-	if (!state_is_pointer(address) || address % 8 != 0 ||
+	if (!state_is_aligned(address) ||
 	    state_read(reader, address, &tvalue, sizeof(tvalue), &why) != 0)
 		ret_value->type = LUASTATE_VALUE_UNREADABLE;
 	else if (!is_control || (uint32_t)(tvalue >> 32) != KEYINDEX)

@@ -91,7 +91,7 @@ struct search {
 static const struct luastate_vm *try_coroutine(struct search *search, uint64_t L,
 					       struct failure *why)
 {
-	if (!state_is_pointer(L) || L % 8 != 0 || search->tries_left == 0)
+	if (!state_is_aligned(L) || search->tries_left == 0)
 		return NULL;
 	search->tries_left--;
 	return luastate_vm_of(search->state, search->reader, L, why);
@@ -164,7 +164,7 @@ static const struct luastate_vm *find_newest_by(struct search *search,
 
 	if (layout->ref_size == 4)
 		L = layout->cframe_L % 8 ? word >> 32 : (uint32_t)word;
-	if (!state_is_pointer(L) || L % 8 != 0 ||
+	if (!state_is_aligned(L) ||
 	    state_read(search->reader, L + (uint64_t)layout->lua_State_cframe, &link, sizeof(link),
 		       why) != 0 ||
 	    (link & ~(uint64_t)STATE_CFRAME_FLAGS) != address - (uint64_t)layout->cframe_L / 8 * 8)

@@ -156,7 +156,7 @@ uint64_t state_global_of(const struct luastate_layout *layout, const struct atta
 			      (size_t)layout->lua_State_sizeof, &why) != 0)
 		return 0;
 	G = state_ref(layout, bytes, layout->lua_State_glref);
-	return state_is_pointer(G) && G % 8 == 0 ? G : 0;
+	return state_is_aligned(G) ? G : 0;
 }
 
 /* Find a known VM under one of the interpreters' layouts; the first one nearly always fits. */
