@@ -454,6 +454,20 @@ static int take_entry(const struct options *options, const struct options_entry 
 	return refuse_value(options, entry, text);
 }
 
+/* Print which option getopt_long() does not accept. @return EXIT_USAGE. */
+static int refuse_option(const struct options *options, const char *word)
+{
+	const char letter[] = { '-', (char)optopt, '\0' };
+
+	if (optopt == 0)
+		return options_refuse(options->program, "unknown option", word);
+	if (optopt >= ENTRY_FIRST)
+		return options_refuse(options->program, "the option takes no value:", word);
+	/* Letters may stand together, and the word may then be the one before. */
+	return options_refuse(options->program, "unknown option",
+			      optopt > ' ' && optopt < 0x7f ? letter : NULL);
+}
+
 /* Check for given options that exclude each other. @return As take_entry(). */
 static int check_exclusions(const struct options *options, const bool *given)
 {
@@ -497,7 +511,7 @@ int options_parse(const struct options *options, int argc, char **argv, struct a
 			return options_refuse(options->program, "an argument is missing after",
 					      argv[optind - 1]);
 		if (!entry)
-			return options_refuse(options->program, "unknown option", argv[optind - 1]);
+			return refuse_option(options, argv[optind - 1]);
 		if (!is_common(entry))
 			given[entry - options->entries] = true;
 		ret = take_entry(options, entry, arguments, optarg);

@@ -176,7 +176,10 @@ static void test_refusals(void **state)
 	expect_refused("--silent no", "");
 	expect_refused("-n", "test: an argument is missing after -n: try test --help\n");
 	expect_refused("--no-such", "test: unknown option --no-such: try test --help\n");
-	expect_refused("--flag=1", "test: unknown option --flag=1: try test --help\n");
+	expect_refused("--flag=1", "test: the option takes no value: --flag=1: try test --help\n");
+	/* Among others in one word, which is then not the one before getopt's position. */
+	expect_refused("-fxf", "test: unknown option -x: try test --help\n");
+	expect_refused("-f\xc3\xa9", "test: unknown option: try test --help\n");
 }
 
 /* Whoever of the two names the other, and in whichever order they are given. */
