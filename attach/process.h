@@ -147,15 +147,18 @@ bool attach_proc_is_ours(void);
 int attach_root_open(pid_t pid);
 
 /**
- * Open a regular file by its path below a root. We follow links only inside the root. Other files
- * fail with EINVAL, because opening a device may have effects. The kernel's own files also fail:
- * they look regular, but show what their opener may see. A file with a lease fails at once.
+ * Open a regular file by its path below a root, as attach_reopen_regular() does. We follow links
+ * only inside the root.
  * @return A descriptor, or -1 with errno set: ENOSYS before Linux 5.6.
  * Source: openat2(2), RESOLVE_IN_ROOT.
  */
 int attach_root_open_file(int root_fd, const char *path);
 
-/** Open the regular file of an O_PATH descriptor for reading; closes @p fd. */
+/**
+ * Open the regular file of an O_PATH descriptor for reading; closes @p fd. Other files fail with
+ * EINVAL, because opening a device may have effects. The kernel's own files also fail: they look
+ * regular, but show what their opener may see. A file with a lease fails at once.
+ */
 int attach_reopen_regular(int fd);
 
 #endif

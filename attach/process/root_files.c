@@ -17,28 +17,8 @@ int attach_root_open(pid_t pid)
 	return process_open(pid, "root", O_PATH | O_DIRECTORY);
 }
 
-int attach_reopen_regular(int fd)
-{
-	struct stat status;
-	char path[64];
-	int opened = -1, errnum;
-
-	if (fd < 0)
-		return -1;
-	errno = EINVAL;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		/* Another process may hold a lease, and open(2) would wait for it. */
-		opened = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
-	}
-	errnum = errno;
-	close(fd);
-	errno = errnum;
-	return opened;
-}
-
 /* Whether a file is the kernel's own. Its content depends on its opener's rights, also on root's
- * capabilities. No program is loaded from these file systems. */
+ * capabilities, and reading it may have effects. No program is loaded from these file systems. */
 static bool is_kernels(int fd)
 {
 	static const long types[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
@@ -53,16 +33,31 @@ static bool is_kernels(int fd)
 	return false;
 }
 
+int attach_reopen_regular(int fd)
+{
+	struct stat status;
+	char path[64];
+	int opened = -1, errnum;
+
+	if (fd < 0)
+		return -1;
+	errno = EINVAL;
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && !is_kernels(fd)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		/* Another process may hold a lease, and open(2) would wait for it. */
+		opened = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+	}
+	errnum = errno;
+	close(fd);
+	errno = errnum;
+	return opened;
+}
+
 int attach_root_open_file(int root_fd, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 
-	if (fd >= 0 && is_kernels(fd)) {
-		close(fd);
-		errno = EINVAL;
-		return -1;
-	}
 	return attach_reopen_regular(fd);
 }

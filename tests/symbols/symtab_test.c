@@ -2,6 +2,7 @@
 #include "symbols/names/symtab.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -314,6 +315,18 @@ static void test_links_stay_in_the_root(void **state)
 	symbols_root_deinit(&root);
 }
 
+/** They look regular. A debug file may be wanted at any path of our own root. */
+static void test_kernels_files(void **state)
+{
+	struct symbols_root own = { .fd = -1 };
+
+	(void)state;
+	assert_int_equal(symbols_root_open(&own, "/proc/self/maps"), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(symbols_root_open_own("/proc/version"), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
 /** Whoever owns a file may hold a lease on it; an open would wait for it, 45 s by default. */
 static void test_leased_file(void **state)
 {
@@ -350,6 +363,7 @@ int main(void)
 		cmocka_unit_test(test_debug_link),
 		cmocka_unit_test(test_build_id_directory),
 		cmocka_unit_test(test_links_stay_in_the_root),
+		cmocka_unit_test(test_kernels_files),
 		cmocka_unit_test(test_leased_file),
 	};
 
