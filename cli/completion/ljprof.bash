@@ -86,6 +86,7 @@ _ljprof() {
 	local cur=${COMP_WORDS[COMP_CWORD]} kind=nothing values="" operand="" word i
 	local -a offered=()
 	local -A kinds=() words=() longs=()
+	local IFS=$' \t\n' # words are separated by blanks, whatever the user's shell takes
 	COMPREPLY=()
 	_ljprof_read "$1"
 	for ((i = 1; i < COMP_CWORD; i++)); do

@@ -95,6 +95,8 @@ class Bash(Shell):
             setup += ". %s\n" % PACKAGE
         else:
             setup += ". %s/bash-completion/completions/ljtop\n" % installed
+            # Nor does it depend on what else the user has set.
+            setup += "set -u\nIFS=$'\\n'\n"
         super().__init__(["bash", "--norc", "--noprofile", "-i"], setup, work,
                          XDG_DATA_HOME="/nonexistent", XDG_DATA_DIRS=installed + ":/usr/share")
 
