@@ -87,6 +87,21 @@ static void take_snapshot(struct recorder *recorder)
 		message_put_snapshot(&recorder->writer.queue, clock_now_ns(), &why);
 }
 
+/* Ctrl-Z is blocked and stops us here: a thread of the target that we have stopped would stay so
+ * until somebody continues us. */
+static void take_suspension(struct recorder *recorder)
+{
+	sigset_t pending, suspension;
+
+	if (sigpending(&pending) != 0 || !sigismember(&pending, SIGTSTP))
+		return;
+	recorder_settle_all(recorder);
+	sigemptyset(&suspension);
+	sigaddset(&suspension, SIGTSTP);
+	pthread_sigmask(SIG_UNBLOCK, &suspension, NULL);
+	pthread_sigmask(SIG_BLOCK, &suspension, NULL);
+}
+
 /* Do what is due between ticks. */
 static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 {
@@ -103,6 +118,7 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 	if (recorder->options->progress)
 		recorder->options->progress(recorder->options->context, recorder->stats);
 	take_snapshot(recorder);
+	take_suspension(recorder);
 	return send_queued(recorder);
 }
 
@@ -284,7 +300,11 @@ static void run(struct recorder *recorder)
 {
 	uint64_t now_ns = clock_now_ns();
 	double duration_s = recorder->options->duration_s;
+	sigset_t suspension, old;
 
+	sigemptyset(&suspension);
+	sigaddset(&suspension, SIGTSTP);
+	pthread_sigmask(SIG_BLOCK, &suspension, &old);
 	recorder->begin_ns = now_ns;
 	recorder->end_ns = duration_s > 0 ? now_ns + (uint64_t)(duration_s * 1e9) : UINT64_MAX;
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
@@ -295,6 +315,7 @@ static void run(struct recorder *recorder)
 		recorder->stats->elapsed_ns = clock_now_ns() - recorder->begin_ns;
 	}
 	recorder_end_ticks(recorder);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 /* ---- Start-up --------------------------------------------------------------------------- */

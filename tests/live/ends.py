@@ -6,6 +6,10 @@ Usage: ends.py AT_ONCE_S stops LJRECORD PROFILE COUNT PROGRAM...
            parent hears of each by wait(2), and of nothing else: not of the recorder's stops. Prints
            how many it has sent, how many it heard of, how many times the program ran on while it was
            stopped, and how many times it did not run on afterwards.
+       ends.py AT_ONCE_S suspended LJRECORD PROFILE COUNT PROGRAM...
+           Start the program, record it with stops, and suspend the recorder COUNT times at random instants,
+           as Ctrl-Z does. Prints how many times it stopped, how many times the program did not run on
+           meanwhile, and the recorder's exit code.
        ends.py AT_ONCE_S terminal hangup|ignored PROFILE COMMAND...
            Run the command in a terminal of its own, with SIGHUP as it is or ignored. The terminal is closed
            once the command has written to the profile or to the terminal. Prints the exit code, or "stuck".
@@ -104,6 +108,27 @@ def stops(ljrecord, profile, count, *program):
           "code", recorder.returncode)
 
 
+def suspended(ljrecord, profile, count, *program):
+    target = start(program)
+    # In a group of its own, whose parent is in another one: else the signal has no effect.
+    recorder = subprocess.Popen([ljrecord, "-q", "--capture=stop", "-F", "9999", "-p", str(target.pid),
+                                 "-o", profile], preexec_fn=os.setpgrp)
+    time.sleep(0.2)
+    known = held = 0
+    for _ in range(int(count)):
+        time.sleep(random.random() * 0.02)
+        recorder.send_signal(signal.SIGTSTP)
+        known += told(recorder.pid, os.WIFSTOPPED)
+        held += not goes_on(target.pid, used(target.pid))
+        recorder.send_signal(signal.SIGCONT)
+        known += told(recorder.pid, os.WIFCONTINUED)
+    recorder.send_signal(signal.SIGTERM)
+    recorder.wait(AT_ONCE_S)
+    target.kill()
+    target.wait()
+    print("told", known, "held", held, "code", recorder.returncode)
+
+
 def has_begun(profile, master):
     try:
         if os.read(master, 65536):
@@ -170,4 +195,4 @@ def killed(ljrecord, ljreport, profile, count, *program):
     print("kept", kept, "stuck", stuck, "failed", failed, "unreadable", unreadable, "read", read)
 
 
-{"stops": stops, "terminal": terminal, "killed": killed}[sys.argv[2]](*sys.argv[3:])
+{"stops": stops, "suspended": suspended, "terminal": terminal, "killed": killed}[sys.argv[2]](*sys.argv[3:])
