@@ -15,7 +15,7 @@
 
 static int report_read_failure(const char *name, const struct failure *why)
 {
-	char text[512];
+	char text[PATH_MAX + 256];
 
 	progress_stop();
 	format_describe_failure(why, name, text, sizeof(text));
@@ -78,11 +78,11 @@ static int check_profiles(const struct arguments *arguments, const struct format
 	return REPORT_DONE;
 }
 
-static int tell_failure(const struct failure *why)
+static int tell_failure(const struct arguments *arguments, const struct failure *why)
 {
-	char text[256];
+	char text[PATH_MAX + 256];
 
-	failure_describe(why, text, sizeof(text));
+	format_describe_failure(why, arguments->inputs[0], text, sizeof(text));
 	progress_stop();
 	fprintf(stderr, "ljreport: %s\n", text);
 	return REPORT_OUTPUT;
@@ -103,7 +103,7 @@ static int print_as_is(const struct format_profile *base, const struct format_pr
 			arguments->inputs[0]);
 		return REPORT_INPUT;
 	}
-	return tell_failure(&why);
+	return tell_failure(arguments, &why);
 }
 
 /** Print a report. If the report needs call chains, convert a memory profile to its locations. */
@@ -118,7 +118,7 @@ static int print_report(const struct format_profile *base, const struct format_p
 	    arguments->report->takes_memory)
 		return print_as_is(base, profile, arguments, file);
 	if (format_profile_of_memory(profile, arguments->options.memory, &chains, &why))
-		return tell_failure(&why);
+		return tell_failure(arguments, &why);
 	result = print_as_is(base, chains, arguments, file);
 	format_profile_destroy(chains);
 	return result;
@@ -133,34 +133,60 @@ static int tell_output(const char *name, int errnum, const char *what)
 	return REPORT_OUTPUT;
 }
 
+/** The temporary file beside the output. */
+static struct {
+	char path[PATH_MAX];
+	volatile sig_atomic_t is_there;
+} aside;
+
+/** The signal has its usual effect when this returns. */
+static void on_end(int number)
+{
+	if (aside.is_there)
+		unlink(aside.path);
+	raise(number);
+}
+
+/** An interrupted command leaves no temporary file behind. */
+static void catch_ends(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_RESETHAND };
+	struct sigaction old;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+}
+
 /** Open a temporary file beside the output if that is a regular file or new: only a complete report
- * replaces the output. @param ret_aside "" if the output is written directly, like a pipe. @return
- * The descriptor, or -1. */
-static int open_output(const char *path, char ret_aside[PATH_MAX])
+ * replaces the output. An output such as a pipe is written directly. @return The descriptor, or
+ * -1. */
+static int open_output(const char *path)
 {
 	struct stat status;
 	mode_t mask = umask(0);
 	bool is_there = lstat(path, &status) == 0;
+	char name[PATH_MAX];
 	int fd, len;
 
 	umask(mask);
-	*ret_aside = '\0';
 	if (is_there && !S_ISREG(status.st_mode))
 		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (is_there && access(path, W_OK))
 		return -1;
-	len = snprintf(ret_aside, PATH_MAX, "%s.XXXXXX.tmp", path);
-	fd = len < PATH_MAX ? mkostemps(ret_aside, (int)strlen(".tmp"), O_CLOEXEC) : -1;
-	if (fd < 0)
-		*ret_aside = '\0';
+	len = snprintf(name, sizeof(name), "%s.XXXXXX.tmp", path);
+	fd = len < PATH_MAX ? mkostemps(name, (int)strlen(".tmp"), O_CLOEXEC) : -1;
 	/* The folder does not permit another file. */
 	if (fd < 0)
 		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	memcpy(aside.path, name, sizeof(name));
+	aside.is_there = 1;
 	/* Keep the owner and the mode, if we may. */
 	if (fchmod(fd, is_there ? status.st_mode & 07777 : 0666 & ~mask) ||
 	    (is_there && fchown(fd, status.st_uid, status.st_gid) && errno != EPERM)) {
 		close(fd);
-		unlink(ret_aside);
+		unlink(aside.path);
 		return -1;
 	}
 	return fd;
@@ -189,8 +215,7 @@ static int write_file(const struct format_profile *base, const struct format_pro
 		      const struct arguments *arguments)
 {
 	const char *path = arguments->output;
-	char aside[PATH_MAX];
-	int fd = open_output(path, aside), result;
+	int fd = open_output(path), result;
 	struct format_sink *sink = NULL;
 	struct failure why = { 0 };
 
@@ -203,10 +228,11 @@ static int write_file(const struct format_profile *base, const struct format_pro
 		result = write_sink(base, profile, arguments, sink);
 	}
 	format_sink_destroy(sink);
-	if (*aside && result == REPORT_DONE && rename(aside, path))
+	if (aside.is_there && result == REPORT_DONE && rename(aside.path, path))
 		result = tell_output(path, errno, "choose another -o");
-	if (*aside && result != REPORT_DONE)
-		unlink(aside);
+	if (aside.is_there && result != REPORT_DONE)
+		unlink(aside.path);
+	aside.is_there = 0;
 	return result;
 }
 
@@ -342,6 +368,7 @@ int main(int argc, char **argv)
 	int result;
 
 	signal(SIGPIPE, SIG_IGN);
+	catch_ends();
 	result = report_arguments_parse(argc, argv, &arguments);
 	if (result == REPORT_DONE)
 		result = run(&arguments);

@@ -4,7 +4,10 @@
 #include "cli/report/report.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+
+#include "format/text.h"
 
 static void tell(const struct format_budget *budget)
 {
@@ -42,15 +45,15 @@ int report_judge(const struct arguments *arguments, const struct format_profile 
 		 const struct format_profile *profile)
 {
 	struct failure why = { 0 };
-	char text[256];
+	char text[PATH_MAX + 256];
 	size_t failed;
 	int result;
 
 	if (format_budget_judge(arguments->budget, base, profile, arguments->options.lines, &failed,
 				&why)) {
 		progress_stop();
-		failure_describe(&why, text, sizeof(text));
-		fprintf(stderr, "ljreport: %s: %s\n", arguments->inputs[0], text);
+		format_describe_failure(&why, arguments->inputs[0], text, sizeof(text));
+		fprintf(stderr, "ljreport: %s\n", text);
 		return REPORT_INPUT;
 	}
 	progress_stop();

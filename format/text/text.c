@@ -17,10 +17,12 @@ void format_describe_failure(const struct failure *why, const char *file, char *
 	if (why->kind == FAILURE_INVALID || (why->kind == FAILURE_LIMIT && why->address)) {
 		snprintf(ret_text, len, "%s: %s at byte %llu", file, why->step,
 			 (unsigned long long)why->address);
-		return;
+	} else if (why->kind == FAILURE_LIMIT) {
+		snprintf(ret_text, len, "%s: %s", file, why->step);
+	} else {
+		failure_describe(why, reason, sizeof(reason));
+		snprintf(ret_text, len, "%s: %s", file, reason);
 	}
-	failure_describe(why, reason, sizeof(reason));
-	snprintf(ret_text, len, "%s: %s", file, reason);
 }
 
 void format_text_deinit(struct format_text *text)

@@ -135,6 +135,10 @@ check 6 'no count after the chain at byte 0' "$0"
 check 6 'empty file at byte 0' /dev/null
 check 6 'cannot add up a memory profile' "$memory" "$stream"
 check 6 'cannot add up a memory profile' "$stream" "$memory"
+# Two places with allocations of 2^63 bytes.
+printf 'ljs\3\0\0\0\200ljm\3\0\0\0\5\1\200\200\200\200\200\200\200\200\200\1\11\1\1\2\200\200\200\200\200\200\200\200\200\1\200' \
+	>"$folder/large"
+check 4 'large: more samples than can be counted$' -f folded "$folder/large"
 head -c 5000 "$stream" >"$folder/cut"
 check 6 'cut: truncated item at byte 5000' "$folder/cut"
 "$ljreport" - <"$folder/cut" 2>"$folder/err"
@@ -162,6 +166,17 @@ check 0 '' -f folded -o "$folder/kept" "$folder/many"
 check 0 '' -f folded -o "$folder/many" "$folder/many"
 [ "$(cat "$folder/many")" = 'a;b 2000000' ] || fail 'a file was not its own output'
 [ -z "$(find "$folder" -name '*.tmp')" ] || fail 'temporary files are left'
+# Not even if it is interrupted. The report is long, so there is time for that.
+for number in INT TERM HUP; do
+	printf "%0300d 1000000\n" 0 >"$folder/long"
+	# A script's background jobs ignore SIGINT.
+	env --default-signal=INT "$ljreport" -f perf -o "$folder/interrupted" "$folder/long" &
+	until [ -n "$(find "$folder" -name '*.tmp')" ] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
+	kill -$number $!
+	wait $! 2>/dev/null
+	[ "$(kill -l $?)" = $number ] || fail "SIG$number does not end it"
+	[ -z "$(find "$folder" -name '*.tmp' -o -name interrupted)" ] || fail "SIG$number leaves a file"
+done
 check 1 'two outputs have the same name' -o "$folder/x" --fail-on 'self>99%' --junit "$folder/x" "$stream"
 
 # A reader that has seen enough is no error worth a word.

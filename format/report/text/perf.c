@@ -127,7 +127,7 @@ static int check_repeats(const struct chart *chart, struct failure *why)
 		repeats += chart->events[i].count - 1;
 	return repeats <= REPEATS_MAX ? 0
 				      : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
-						    "write more than 1000000 repeated samples");
+						    "more than 1000000 repeated samples");
 }
 
 static int perf_print(const struct format_profile *profile,
