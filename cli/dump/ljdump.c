@@ -2,6 +2,7 @@
 /* ljdump: what do running LuaJIT processes do now, and what is their state? */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 enum {
 	/* A longer freeze is only a mistake. */
 	MAX_PAUSE_MS_MAX = 60000,
+	/* A message may name a core file. */
+	TEXT_MAX = PATH_MAX + 512,
 };
 
 struct arguments {
@@ -208,7 +211,7 @@ static int dump_traces(const struct arguments *arguments, struct dump_profile *p
 	if (!dumps)
 		return EXIT_SYSTEM;
 	for (size_t i = 0; i < count_of(arguments); i++) {
-		char text[512];
+		char text[TEXT_MAX];
 
 		count += take_end(read_traces(arguments, i, &dumps[count], text, sizeof(text)),
 				  text, &code);
@@ -262,7 +265,7 @@ static int dump_stacks(const struct arguments *arguments)
 	if (!stacks)
 		return EXIT_SYSTEM;
 	for (size_t i = 0; i < count_of(arguments); i++) {
-		char text[512];
+		char text[TEXT_MAX];
 
 		count += take_end(read_stacks(arguments, i, &stacks[count], text, sizeof(text)),
 				  text, &code);
@@ -302,7 +305,7 @@ static int dump_coroutines(const struct arguments *arguments)
 	if (!coroutines)
 		return EXIT_SYSTEM;
 	for (size_t i = 0; i < count_of(arguments); i++) {
-		char text[512];
+		char text[TEXT_MAX];
 
 		count += take_end(
 			read_coroutines(arguments, i, &coroutines[count], text, sizeof(text)), text,

@@ -2,6 +2,7 @@
 /* ljrecord: how is a running LuaJIT process profiled? */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,9 +18,12 @@
 
 enum { RATE_DEFAULT = 99 };
 
-static int prepare_images(const char *folder)
+static int prepare_images(struct arguments *arguments)
 {
-	if (!folder || mkdir(folder, 0700) == 0 || errno == EEXIST)
+	const char *folder = arguments->options.save_images;
+
+	arguments->images_created = folder && mkdir(folder, 0700) == 0;
+	if (!folder || arguments->images_created || errno == EEXIST)
 		return 0;
 	fprintf(stderr, "ljrecord: cannot create %s: %s\n", folder, strerror(errno));
 	return -1;
@@ -129,14 +133,14 @@ static int record(struct arguments *arguments)
 {
 	static struct daemon_stats stats;
 	struct command command = { .go_fd = -1, .failed_fd = -1 };
-	char text[512];
+	char text[PATH_MAX + 512]; /* it may name an output */
 	enum daemon_end end;
 	int ret;
 
 	ret = outputs_check(arguments);
 	if (ret >= 0)
 		return ret;
-	if (prepare_images(arguments->options.save_images) != 0)
+	if (prepare_images(arguments) != 0)
 		return EXIT_OUTPUT;
 	ret = prepare_stats(arguments);
 	if (ret >= 0)
@@ -186,6 +190,9 @@ int main(int argc, char **argv)
 
 	if (ret < 0)
 		ret = arguments.explain ? explain(&arguments) : record(&arguments);
+	/* Fails harmlessly if there are images. */
+	if (arguments.images_created)
+		rmdir(arguments.options.save_images);
 	arguments_deinit(&arguments);
 	return ret;
 }

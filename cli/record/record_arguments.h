@@ -12,7 +12,8 @@ struct arguments {
 	const struct format_writer_ops *format;		  /* of --format, or NULL */
 	const char *stats;
 	int stats_fd;
-	bool stats_created; /* the file did not exist before */
+	bool stats_created;  /* the file did not exist before */
+	bool images_created; /* nor did the folder of --save-images */
 	bool quiet, explain;
 	char **command; /* NULL: none */
 	struct options_pids pids;

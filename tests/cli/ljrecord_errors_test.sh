@@ -210,7 +210,11 @@ unrecordable() {
 	begin unrecordable
 	start true
 	wait "$pid"
-	error 5 "there is no process $pid" -p "$pid" -o "$out"
+	error 5 "there is no process $pid" -p "$pid" -o "$out" --save-images "$work/unused"
+	[ ! -e "$work/unused" ] || fail 'a folder for images is left where there are none'
+	# What is wrong follows a long name.
+	long=$work/$(printf "%0250d/%0250d" 0 0)
+	error 4 "/file: No such file or directory" -p "$pid" -o "$long/file"
 	error 5 "no process matches this name" --name "^no-such-program-$$\$" -o "$out"
 	# Not even itself.
 	cp "$ljrecord" "$work/ljself$$"
