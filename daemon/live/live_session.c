@@ -45,6 +45,19 @@ static void clean(char *text, size_t size)
 	format_clean_text(text, strlen(text));
 }
 
+/* A byte other than 0 and 1 in a flag would be undefined behaviour later. */
+static bool are_flags(const bool *const flags[], size_t count)
+{
+	uint8_t byte;
+
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&byte, flags[i], sizeof(byte));
+		if (byte > 1)
+			return false;
+	}
+	return true;
+}
+
 static void take_numbers(struct daemon_live *session, const struct live_numbers *numbers)
 {
 	struct daemon_live_header *header = &session->header;
@@ -77,7 +90,8 @@ static int take_process(struct daemon_live *session, struct live_process *from, 
 	struct daemon_live_header *header = &session->header;
 
 	if (from->index >= DAEMON_PROCESSES_LISTED || from->index > header->process_count ||
-	    (unsigned)from->process.kind >= DAEMON_PROCESS_KIND_COUNT)
+	    (unsigned)from->process.kind >= DAEMON_PROCESS_KIND_COUNT ||
+	    !are_flags((const bool *const[]){ &from->process.ended }, 1))
 		return malformed(why);
 	clean(from->process.name, sizeof(from->process.name));
 	header->processes[from->index] = from->process;
@@ -90,8 +104,12 @@ static int take_process(struct daemon_live *session, struct live_process *from, 
 static int take_vm(struct daemon_live *session, struct live_vm *from, struct failure *why)
 {
 	struct daemon_live_header *header = &session->header;
+	const struct daemon_vm *vm = &from->vm;
+	const bool *const flags[] = { &vm->has_heap,   &vm->has_pace, &vm->has_allocated,
+				      &vm->has_traces, &vm->jit_on,   &vm->is_counted };
 
-	if (from->index >= CHANNEL_VMS_MAX || from->index > header->vm_count)
+	if (from->index >= CHANNEL_VMS_MAX || from->index > header->vm_count ||
+	    !are_flags(flags, sizeof(flags) / sizeof(flags[0])))
 		return malformed(why);
 	clean(from->vm.version, sizeof(from->vm.version));
 	clean(from->vm.layout, sizeof(from->vm.layout));

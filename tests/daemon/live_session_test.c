@@ -142,7 +142,8 @@ static void test_texts(void **state)
 static void test_malformed(void **state)
 {
 	struct live_process process = { .index = DAEMON_PROCESSES_LISTED };
-	struct live_vm vm = { .index = CHANNEL_VMS_MAX };
+	struct live_vm vm = { .index = CHANNEL_VMS_MAX }, wrong_vm = { 0 };
+	struct live_process wrong_process = { 0 };
 	const struct message_status status = { 0 };
 	const uint64_t noon = 12;
 	const struct {
@@ -155,6 +156,8 @@ static void test_malformed(void **state)
 		{ MESSAGE_PROCESS, &process, sizeof(process), true },
 		{ MESSAGE_PROCESS, &process, sizeof(process) - 1, true },
 		{ MESSAGE_VM, &vm, sizeof(vm), true },
+		{ MESSAGE_PROCESS, &wrong_process, sizeof(wrong_process), true },
+		{ MESSAGE_VM, &wrong_vm, sizeof(wrong_vm), true },
 		{ MESSAGE_END, "", 0, true },
 		{ MESSAGE_STATUS, &status, sizeof(status), true },
 		{ MESSAGE_NOTICE, "", 0, true },
@@ -165,6 +168,9 @@ static void test_malformed(void **state)
 	};
 
 	(void)state;
+	/* Flags that are neither true nor false. */
+	memset(&wrong_process.process.ended, 2, 1);
+	memset(&wrong_vm.vm.is_counted, 2, 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct daemon_live_header *header;
 		struct scene scene;
