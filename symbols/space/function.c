@@ -62,7 +62,7 @@ static void set_offset_name(struct symbols_space *space, struct symbols_function
 static int name_in_object(struct symbols_space *space, struct symbols_object *object, uint64_t bias,
 			  uint64_t address, struct symbols_function *function, struct failure *why)
 {
-	const struct symbols_names *names = symbols_object_names(object, &space->root);
+	const struct symbols_names *names = symbols_space_names(space, object);
 	const struct symbols_eh *eh = symbols_space_eh(space, object);
 	struct symbols_name name;
 	struct symbols_eh_entry entry;
@@ -153,7 +153,7 @@ int symbols_find_address(struct symbols_space *space, const char *name, uint64_t
 		if (!object || object == last)
 			continue;
 		last = object;
-		names = symbols_object_names(object, &space->root);
+		names = symbols_space_names(space, object);
 		if (names && symbols_names_find_address(names, name, &vaddr)) {
 			*ret_address = vaddr + bias;
 			return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How do mappings and their objects follow a target's changes? */
 #include "symbols/space/space_internal.h"
+#include "attach/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -373,6 +374,32 @@ const struct symbols_eh *symbols_space_eh(struct symbols_space *space,
 	if (!was_tried && eh)
 		drop_oldest_eh(space, object);
 	return eh;
+}
+
+static size_t size_of_names(const struct symbols_space *space)
+{
+	size_t size = 0;
+
+	for (const struct symbols_object *each = space->objects; each; each = each->hh.next)
+		size += each->names.count * sizeof(*each->names.list);
+	return size;
+}
+
+const struct symbols_names *symbols_space_names(struct symbols_space *space,
+						struct symbols_object *object)
+{
+	const struct symbols_names *names;
+	uint64_t begin_ns;
+
+	if (!object->names_tried)
+		object->names_tried = space->names_ns > SYMBOLS_NAMES_LOAD_NS ||
+				      size_of_names(space) > SYMBOLS_NAMES_KEPT_BYTES;
+	if (object->names_tried)
+		return &object->names;
+	begin_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	names = symbols_object_names(object, &space->root);
+	space->names_ns += clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	return names;
 }
 
 int symbols_read_file_bytes(struct symbols_space *space, uint64_t address, void *ret_bytes,

@@ -12,6 +12,13 @@
 /** Unwind entries of all objects together; a browser has 15 MiB. */
 #define SYMBOLS_EH_KEPT_BYTES ((size_t)64 << 20)
 
+/** Names of all objects together; a browser has some 10 MiB. A process may map any number of files,
+ *  whose links lead to one debug file. */
+#define SYMBOLS_NAMES_KEPT_BYTES ((size_t)256 << 20)
+
+/** Processor time for loading names. Checksums of large debug files take a second each. */
+#define SYMBOLS_NAMES_LOAD_NS ((uint64_t)10 * 1000 * 1000 * 1000)
+
 /** Objects to keep open, if half of our descriptors suffice: each object holds one or two. The
  *  largest desktop programs map a thousand files with code. */
 #define SYMBOLS_MAX_OBJECTS 8192
@@ -39,6 +46,7 @@ struct symbols_space {
 	unsigned object_max;
 	uint64_t generation;	     /**< From 1. */
 	uint64_t eh_clock, eh_drops; /**< See symbols_space_eh(). */
+	uint64_t names_ns;	     /**< Processor time spent loading names. */
 	struct failure shortage;     /**< Why an object could not be opened or loaded last: a
 					  shortage of our own. kind NONE: none. We try again. */
 	struct intern *strings;	     /**< Names. */
@@ -65,5 +73,13 @@ struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t in
  */
 const struct symbols_eh *symbols_space_eh(struct symbols_space *space,
 					  struct symbols_object *object);
+
+/**
+ * Get the names of an object, and load them if necessary. Beyond the bounds above we load no more:
+ * functions then have the names of files without symbols.
+ * @return Borrowed; NULL when out of memory.
+ */
+const struct symbols_names *symbols_space_names(struct symbols_space *space,
+						struct symbols_object *object);
 
 #endif

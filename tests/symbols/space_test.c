@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "symbols/names.h"
+#include "symbols/space/space_internal.h"
 #include "symbols/unwind.h"
 #include "tests/rounds.h"
 
@@ -522,6 +523,37 @@ static void test_recorded(void **state)
 	close(other);
 }
 
+/** As many files as a process likes, with as many symbols, cost bounded time and memory. */
+static void test_loads_of_names_are_bounded(void **state)
+{
+	struct symbols_object *large = calloc(1, sizeof(*large));
+	struct symbols_space *recorded;
+	struct stat status;
+	unsigned major, minor;
+
+	(void)state;
+	assert_int_equal(stat(FIXTURE, &status), 0);
+	major = (unsigned)(status.st_dev >> 8 & 0xfff);
+	minor = (unsigned)((status.st_dev & 0xff) | (status.st_dev >> 12 & 0xfff00));
+	recorded = record(FIXTURE, status.st_ino, major, minor);
+	recorded->names_ns = SYMBOLS_NAMES_LOAD_NS + 1;
+	assert_string_equal(recorded_name(recorded), "");
+	symbols_space_destroy(recorded);
+
+	assert_non_null(large);
+	large->elf.source.fd = -1;
+	large->names.count = SYMBOLS_NAMES_KEPT_BYTES / sizeof(struct symbols_name) + 1;
+	recorded = record(FIXTURE, status.st_ino, major, minor);
+	HASH_ADD(hh, recorded->objects, key, sizeof(large->key), large);
+	assert_string_equal(recorded_name(recorded), "");
+	symbols_space_destroy(recorded);
+
+	recorded = record(FIXTURE, status.st_ino, major, minor);
+	assert_string_equal(recorded_name(recorded), "fixture_global");
+	assert_true(recorded->names_ns > 0);
+	symbols_space_destroy(recorded);
+}
+
 /** What a live space adds to an image is enough for the same answers from the image alone. */
 static void test_evidence(void **state)
 {
@@ -670,6 +702,7 @@ int main(void)
 		cmocka_unit_test(test_programs_are_bounded),
 		cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_recorded_hostile),
+		cmocka_unit_test(test_loads_of_names_are_bounded),
 		cmocka_unit_test(test_evidence),
 		cmocka_unit_test(test_names_are_bounded),
 		cmocka_unit_test(test_replaced),
