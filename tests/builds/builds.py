@@ -40,6 +40,9 @@ STATES = ("traces", "compiler off", "waiting")
 # Members that a program without traces does not show. What a known row says of them is compared with the first
 # traces before it is used.
 OF_COMPILER = ("jit_State.", "GCtrace.", "SnapShot.", "HotPenalty.", "global_State.to_J")
+# What ljtop shows and no walk reads. Nothing in the code or in a VM at rest tells this setting from other small
+# numbers, so a build that moves it alone passes as a known row. Such a build is not right, but it is walked rightly.
+SETTINGS = ("global_State.gc_stepmul",)
 OPCODE_UNKNOWN = 255
 GUESSED = 1  # of enum derive_source: what a program has not shown yet; it is looked for again
 SHARE_TOLERANCE = 2.0  # points; 8,000 samples and more have less by chance
@@ -167,11 +170,11 @@ def compare_opcodes(found, names, known):
 
 
 def judge(build, folder, known):
-    """@return "right", "refused" or "wrong", and why."""
+    """@return "right", "imprecise", "refused" or "wrong", and why."""
     binary = os.path.join(folder, "src/luajit")
     names = opcodes_of(folder)
     _, truth = layout_of(build, binary + ".debug", "compiler off")
-    said = []
+    said, settings = [], []
     for state in STATES:
         how, found = layout_of(build, binary, state)
         if how is None:
@@ -180,6 +183,8 @@ def judge(build, folder, known):
         wrong = [f"{name} {value}, not {truth[name]}" for name, value in found.items()
                  if value not in (-1, truth.get(name, value)) and not name.startswith("opcode.") and
                  not (how == "row" and state != "traces" and name.startswith(OF_COMPILER))]
+        settings += [text for text in wrong if text.startswith(SETTINGS)]
+        wrong = [text for text in wrong if not text.startswith(SETTINGS)]
         wrong += compare_opcodes(found, names, known)
         if wrong:
             return "wrong", f"{state}: {', '.join(wrong[:4])}"
@@ -190,6 +195,8 @@ def judge(build, folder, known):
         return "refused", "ljrecord"
     if abs(off) > SHARE_TOLERANCE or full < FULL_LEAST:
         return "wrong", f"share off by {off:.1f} points, {full:.1f} % full"
+    if settings:
+        return "imprecise", f"{settings[0]}; share off by {off:.1f} points, {full:.1f} % full"
     return "right", f"share off by {off:.1f} points, {full:.1f} % full" + (
         ", refused while it waits" if said else "")
 
@@ -201,7 +208,7 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--table")
     options = parser.parse_args()
-    counts = {"right": 0, "refused": 0, "wrong": 0}
+    counts = {"right": 0, "imprecise": 0, "refused": 0, "wrong": 0}
     with tempfile.TemporaryDirectory() as work:
         sources = []
         for suite in ("bookworm", "sid"):
@@ -237,7 +244,7 @@ def main():
                         file.write(line + "\n")
             shutil.rmtree(folder)
     total = sum(counts.values())
-    print(f"{counts['right']} right, {counts['refused']} refused, {counts['wrong']} wrong")
+    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     sys.exit(0 if total and not counts["wrong"] and counts["right"] >= 0.95 * total else 1)
 
 
