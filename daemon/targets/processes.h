@@ -48,8 +48,8 @@ bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of,
 			  uint64_t pc, uint64_t sp);
 
 /**
- * Read the maps at once because a chain leads outside of all known maps: the process may have mapped
- * a library since. Reads /proc, at a bounded rate; no thread is stopped meanwhile.
+ * Read the maps at once because a chain leads outside of all known maps: the process may have
+ * mapped a library since. Reads /proc, at a bounded rate; no thread is stopped meanwhile.
  * @param pc Address in the code that is outside.
  * @return Whether the maps have the address now.
  */
