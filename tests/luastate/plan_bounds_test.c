@@ -238,7 +238,7 @@ static void test_many_coroutines(void **state)
 	stop_end(&stop);
 }
 
-/* Reads to learn from a walk that met so many coroutines, none of which is a VM's. */
+/* @return How many reads it takes to learn from a walk that met @p count coroutines of no VM. */
 static uint64_t reads_to_learn(struct sample *sample, unsigned count)
 {
 	struct luastate_prediction prediction = { .thread_count = 1 };
