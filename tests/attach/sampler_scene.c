@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "attach/freeze.h"
 #include "children.h"
 #include "sampler_scene.h"
 
@@ -20,7 +21,7 @@ __attribute__((no_sanitize("address"))) void scene_spin(void *argument)
 	const struct scene_memory *memory = argument;
 	volatile uint64_t marks[SCENE_MARKS];
 
-	for (size_t i = 0; memory && i < memory->len; i++)
+	for (size_t i = 0; memory && i < memory->len; i += ATTACH_PAGE_BYTES)
 		(void)((const volatile uint8_t *)memory->start)[i];
 	for (int i = 0; i < SCENE_MARKS; i++)
 		marks[i] = SCENE_MARK + (uint64_t)i;
@@ -80,10 +81,19 @@ bool scene_take(void *context, void *thread, const struct attach_sampler_timing 
 	assert_true(timing->time_ns >= scene->last_ns);
 	assert_true(timing->took_ns < 1000000000u);
 	scene->last_ns = timing->time_ns;
+	if (timing->time_ns < scene->since_ns)
+		return true;
 	scene->count++;
 	scene->cut_count += timing->is_truncated;
 	scene->late_count += timing->is_late;
 	return !scene->check || scene->check(scene);
+}
+
+void scene_watch(struct scene *scene, bool (*check)(struct scene *scene))
+{
+	scene->since_ns = child_now_ns();
+	scene->count = scene->cut_count = scene->late_count = 0;
+	scene->check = check;
 }
 
 void scene_await(struct scene *scene, uint64_t count)

@@ -177,10 +177,8 @@ static void copies_stack_to_its_known_end(void **state)
 	scene_await(&scene, 20);
 	end_address += 800;
 	scene.plan->native_end = end_address;
-	scene.check = NULL;
-	scene_await(&scene, scene.count + 50); /* those of before */
-	scene.check = check_end;
-	scene_await(&scene, scene.count + 50);
+	scene_watch(&scene, check_end);
+	scene_await(&scene, 50);
 	assert_int_equal(0, scene.cut_count);
 	scene_end(&scene);
 }
@@ -196,7 +194,8 @@ static void tells_of_stacks_that_are_too_deep(void **state)
 	scene.context = &sp;
 	scene_await(&scene, 20);
 	scene.plan->native_end = sp + 2000000;
-	scene_await(&scene, scene.count + 200);
+	scene_watch(&scene, NULL);
+	scene_await(&scene, 200);
 	assert_true(scene.cut_count > 0);
 	scene_end(&scene);
 }
@@ -229,11 +228,10 @@ static void copies_deep_stacks_in_parts(void **state)
 	(void)state;
 	scene_begin(&scene, SCENE_RATE_HZ, spin_on_marks, &deep);
 	scene.plan->native_end = scene.plan->native_limit = (uintptr_t)memory + DEEP_BYTES;
-	scene_await(&scene, 20); /* those of before */
-	scene.check = check_deep_stack;
+	scene_await(&scene, 20); /* the child begins */
 	scene.context = &deep;
-	scene.cut_count = 0;
-	scene_await(&scene, scene.count + 100);
+	scene_watch(&scene, check_deep_stack);
+	scene_await(&scene, 100);
 	assert_true(deep.checked >= 90);
 	assert_int_equal(0, scene.cut_count);
 	scene_end(&scene);

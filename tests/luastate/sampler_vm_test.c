@@ -188,10 +188,11 @@ static void expect_copies(struct scene *scene, struct fake *fake,
 			  bool (*check)(struct scene *scene))
 {
 	__atomic_store_n(&scene->plan->vm_count, 1, __ATOMIC_RELEASE);
-	scene_await(scene, 50); /* those of before */
-	scene->check = check;
+	scene_watch(scene, NULL);
+	scene_await(scene, 50); /* the child begins */
 	scene->context = fake;
-	scene_await(scene, scene->count + 200);
+	scene_watch(scene, check);
+	scene_await(scene, 200);
 	assert_int_equal(0, scene->cut_count);
 }
 
@@ -370,11 +371,9 @@ static void copies_vms_that_run_compiled_code(void **state)
 	scene.plan->others[1] = (uintptr_t)fake->other_global;
 	scene.plan->other_count = 2;
 	scene.plan->roams = 1;
-	scene.check = NULL;
 	expect_copies(&scene, fake, check_compiled);
 	/* On another thread's stack. */
 	put(fake->other_thread, AT_CFRAME, (uintptr_t)fake);
-	scene.check = NULL;
 	expect_copies(&scene, fake, check_not_compiled);
 	end(&scene, fake);
 }
@@ -448,16 +447,11 @@ static void put_many(struct fake *fake, int count, uint64_t end)
 
 static void expect_cut_copies(struct scene *scene)
 {
-	uint64_t count;
-
-	/* Some were made before the scene was changed. */
-	scene->check = NULL;
-	scene_await(scene, scene->count + 50);
-	scene->check = check_many;
-	scene->cut_count = 0;
-	count = scene->count;
-	scene_await(scene, count + 200);
-	assert_int_equal(scene->count - count, scene->cut_count);
+	scene_watch(scene, NULL);
+	scene_await(scene, 50); /* the child begins */
+	scene_watch(scene, check_many);
+	scene_await(scene, 200);
+	assert_int_equal(scene->count, scene->cut_count);
 }
 
 /* What is not there takes no room: as much of that as a stack can show would keep the thread in the
@@ -489,9 +483,6 @@ static void bounds_reads_of_what_is_not_there(void **state)
 		fake->constants[i] = (uintptr_t)fake->global;
 	put_many(fake, 6, there);
 	put(fake->proto, AT_NAME, (uintptr_t)fake->global);
-	scene.check = NULL;
-	scene_await(&scene, scene.count + 50);
-	scene.cut_count = 0;
 	expect_copies(&scene, fake, check_many);
 	end(&scene, fake);
 }
@@ -541,10 +532,8 @@ static void bounds_its_time(void **state)
 	(void)state;
 	begin_with_many(&scene, fake);
 	assert_int_equal(0, scene.late_count);
-	scene.check = NULL;
 	scene.plan->head.budget_ns = 0;
-	scene_await(&scene, scene.count + 50);
-	scene.late_count = scene.count = 0;
+	scene_watch(&scene, NULL);
 	scene_await(&scene, 100);
 	assert_int_equal(scene.count, scene.late_count);
 	assert_int_equal(0, scene.cut_count);
