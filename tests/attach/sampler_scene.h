@@ -28,8 +28,8 @@ struct scene {
 	struct attach_sampler *sampler;
 	struct luastate_bpf_plan *plan;
 	struct attach_image *image;
-	/** Copies since scene_watch(): how many there are, how many were cut because room or time
-	 * ran out, when the last one was made, and when the watch began. */
+	/** Copies since scene_watch(): all, those cut because room or time ran out, and late ones.
+	 * Then the time of the newest copy, and the time of scene_watch(); in ns. */
 	uint64_t count, cut_count, late_count, last_ns, since_ns;
 	/** Looks at each of them, if set. @return whether the next one is to be taken. */
 	bool (*check)(struct scene *scene);
@@ -66,12 +66,12 @@ void scene_end(struct scene *scene);
 /** What attach_sampler_drain() calls with a scene as context. */
 bool scene_take(void *context, void *thread, const struct attach_sampler_timing *timing);
 
-/** Count from now on, with this check: copies that began before are passed over, however many of
- * them wait. @param check As in the scene, or NULL. */
+/** Start counting at 0. Copies that began earlier are neither counted nor checked.
+ * @param check As in the scene, or NULL. */
 void scene_watch(struct scene *scene, bool (*check)(struct scene *scene));
 
-/** Drain until so many copies were taken since scene_watch(); fails the test where that takes too
- * long. */
+/** Take copies until there are @p count since scene_watch(). If that takes too long, the test
+ * fails. */
 void scene_await(struct scene *scene, uint64_t count);
 
 #endif
