@@ -33,18 +33,25 @@ const char *format_state_name(enum format_state state);
 
 /** What kind of code a function is. */
 enum format_kind {
-	FORMAT_KIND_NATIVE = 0, /**< Machine code that is not a Lua C function. */
+	FORMAT_KIND_NATIVE = 0, /**< Machine code that is neither a Lua C function nor LuaJIT's. */
 	FORMAT_KIND_LUA,	/**< Lua function in bytecode. */
 	FORMAT_KIND_BUILTIN,	/**< Built-in: a function of LuaJIT's own libraries. */
 	FORMAT_KIND_CFUNC,	/**< lua_CFunction of an application or module. */
 	FORMAT_KIND_TRACE,	/**< Compiled trace. */
 	FORMAT_KIND_PSEUDO,	/**< Not code but VM work, such as "[gc sweep]". */
 	FORMAT_KIND_PROCESS,	/**< Not code but the process of the chain. */
+	FORMAT_KIND_VM,		/**< Machine code of LuaJIT itself, its C API included. */
 	FORMAT_KIND_COUNT,
 };
 
 /** @return The name of a kind for people: "native", "Lua", … */
 const char *format_kind_name(enum format_kind kind);
+
+/** @return Whether functions of the kind are machine code that Lua does not call by name. */
+static inline bool format_kind_is_native(enum format_kind kind)
+{
+	return kind == FORMAT_KIND_NATIVE || kind == FORMAT_KIND_VM;
+}
 
 /** @return @p part in percent of @p whole; 0 if there are no samples. */
 double format_percent(uint64_t part, uint64_t whole);
@@ -66,11 +73,12 @@ struct format_mapping {
  * kind     address                    name                          source      first_line
  * NATIVE   start of the function      symbol, or "module+0xOFFSET"  module      0
  * LUA      the prototype (GCproto)    from a call site, or NULL     chunk name  as in GCproto
- * FAST     a unique code address      "string.gsub"                 NULL        0
+ * BUILTIN  a unique code address      "string.gsub"                 NULL        0
  * CFUNC    the lua_CFunction          symbol or table name          NULL        0
  * TRACE    the trace number           NULL                          chunk name  start line
  * PSEUDO   0                          "[gc sweep]"                  NULL        0
  * PROCESS  the pid                    "nginx [4711]"                NULL        0
+ * VM       as NATIVE
  *
  * Chains of several processes may be mixed. An address belongs to the sample's own process; two
  * processes can have different functions at the same address. The chunk name is as the VM stores it
@@ -86,18 +94,18 @@ struct format_function {
 	/** TRACE: the prototype in which the trace starts, 0 if unknown, and its first line. */
 	uint64_t proto;
 	int64_t proto_line;
-	/** NATIVE and CFUNC: the mapping that contains `address`, or NULL. Borrowed for the call
-	 * only. */
+	/** NATIVE, VM and CFUNC: the mapping that contains `address`, or NULL. Borrowed for the
+	 * call only. */
 	const struct format_mapping *mapping;
-	/** NATIVE and CFUNC: the source file if it is known (foreign profiles have it), with
+	/** NATIVE, VM and CFUNC: the source file if it is known (foreign profiles have it), with
 	 * first_line set; or NULL. */
 	const char *file;
 };
 
 /** One frame of a sample. */
 struct format_frame {
-	uint64_t address;  /**< NATIVE: the pc; LUA: address of the current bytecode; other kinds:
-			      the function's address. */
+	uint64_t address;  /**< NATIVE and VM: the pc; LUA: address of the current bytecode; other
+			      kinds:  the function's address. */
 	uint32_t function; /**< Id given by format_functions_add(). */
 	uint32_t line;	   /**< Current line; 0 if unknown. */
 	uint32_t trace;	   /**< LUA and FAST: the trace whose machine code runs the frame; 0 if

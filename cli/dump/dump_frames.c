@@ -37,6 +37,7 @@ static const struct kind_words *words_of(enum format_kind kind)
 		[FORMAT_KIND_TRACE] = { "trace", "trace" },
 		[FORMAT_KIND_PSEUDO] = { "-", "pseudo" },
 		[FORMAT_KIND_PROCESS] = { "-", "process" },
+		[FORMAT_KIND_VM] = { "LuaJIT", "luajit" },
 	};
 
 	return &words[kind];

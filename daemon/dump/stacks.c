@@ -193,7 +193,7 @@ static size_t guests_of(const struct daemon_stack *stack)
 	size_t count = 0;
 
 	for (size_t i = 0; i < stack->count; i++)
-		count += stack->frames[i].kind != FORMAT_KIND_NATIVE &&
+		count += !format_kind_is_native(stack->frames[i].kind) &&
 			 stack->frames[i].kind != FORMAT_KIND_PSEUDO;
 	return count;
 }

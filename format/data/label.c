@@ -196,7 +196,7 @@ const char *label_kind_suffix(enum format_kind kind)
 	static const char *const suffixes[FORMAT_KIND_COUNT] = {
 		[FORMAT_KIND_NATIVE] = "",   [FORMAT_KIND_LUA] = "l",	[FORMAT_KIND_BUILTIN] = "b",
 		[FORMAT_KIND_CFUNC] = "c",   [FORMAT_KIND_TRACE] = "j", [FORMAT_KIND_PSEUDO] = "a",
-		[FORMAT_KIND_PROCESS] = "p",
+		[FORMAT_KIND_PROCESS] = "p", [FORMAT_KIND_VM] = "v",
 	};
 
 	return (unsigned)kind < FORMAT_KIND_COUNT && suffixes[kind] ? suffixes[kind] : "";

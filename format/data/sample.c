@@ -14,7 +14,7 @@ const char *format_state_name(enum format_state state)
 const char *format_kind_name(enum format_kind kind)
 {
 	static const char *const names[FORMAT_KIND_COUNT] = {
-		"native", "Lua", "built-in", "C", "trace", "activity", "process",
+		"native", "Lua", "built-in", "C", "trace", "activity", "process", "LuaJIT",
 	};
 
 	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";

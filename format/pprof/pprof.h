@@ -33,9 +33,9 @@
 #define PPROF_WAITS	"waits"
 
 /** By enum format_kind. */
-#define PPROF_KIND_WORDS                                               \
-	{                                                              \
-		"", "lua", "fast", "c", "trace", "activity", "process" \
+#define PPROF_KIND_WORDS                                                     \
+	{                                                                    \
+		"", "lua", "fast", "c", "trace", "activity", "process", "vm" \
 	}
 
 /** Longest file name, in bytes. */

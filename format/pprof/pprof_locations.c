@@ -172,7 +172,7 @@ static int describe(struct pprof_reader *reader, const struct pprof_function *fr
 		*ret_mark = (struct label_mark){ 0 };
 	}
 	*ret_function = (struct format_function){ .kind = kind, .name = *name ? name : "?" };
-	if (*file && (kind == FORMAT_KIND_NATIVE || kind == FORMAT_KIND_CFUNC)) {
+	if (*file && (format_kind_is_native(kind) || kind == FORMAT_KIND_CFUNC)) {
 		ret_function->file = file;
 		ret_function->first_line = from->first_line;
 	}
@@ -193,7 +193,7 @@ static void set_address(const struct pprof_reader *reader, const Pprof__Location
 	mapping = &reader->mappings[index];
 	if (mapping->is_known)
 		function->mapping = &mapping->value;
-	if (function->kind == FORMAT_KIND_NATIVE)
+	if (format_kind_is_native(function->kind))
 		function->source = mapping->module;
 }
 
@@ -212,7 +212,7 @@ static int add_function(struct pprof_reader *reader, const Pprof__Location *loca
 	}
 	if (describe(reader, from, &function, &mark, why))
 		return -1;
-	is_placed = function.kind == FORMAT_KIND_NATIVE || function.kind == FORMAT_KIND_CFUNC;
+	is_placed = format_kind_is_native(function.kind) || function.kind == FORMAT_KIND_CFUNC;
 	if (is_placed)
 		set_address(reader, location, &function);
 	if (profile_add_function(reader->profile, &function, &mark, ret_id, why))

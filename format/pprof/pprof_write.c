@@ -132,7 +132,7 @@ static int mapping_of(struct pprof *pprof, const struct format_function *functio
 	uint32_t id;
 
 	*ret_id = 0;
-	if (!mapping && function->kind == FORMAT_KIND_NATIVE && function->source)
+	if (!mapping && format_kind_is_native(function->kind) && function->source)
 		mapping = &named;
 	if (!mapping)
 		return 0;
@@ -261,7 +261,7 @@ static int location_of(struct pprof *pprof, struct profile_frame frame, uint64_t
 	location.mapping_id = pprof->mapping_of[frame.function];
 	if (location.mapping_id && frame.line)
 		pprof->mapped[location.mapping_id - 1].has_lines = true;
-	if (function->kind == FORMAT_KIND_NATIVE || function->kind == FORMAT_KIND_CFUNC)
+	if (format_kind_is_native(function->kind) || function->kind == FORMAT_KIND_CFUNC)
 		location.address = function->address;
 	line.function_id = (uint64_t)frame.function + 1;
 	line.line = frame.line;

@@ -136,6 +136,24 @@ static const struct symtab_proto *match_lua(const struct loader *loader, uint64_
 	return NULL;
 }
 
+/** Tell module and kind of a native function, if the stream does. */
+static void take_module(const struct loader *loader, uint64_t start,
+			struct format_function *function)
+{
+	const char *module = symtab_find_module_at(&loader->symtab, start);
+	const size_t prefix = strlen(SYMBOL_MODULE_PREFIX);
+
+	_Static_assert(sizeof(SYMBOL_MODULE_PREFIX) == sizeof(SYMBOL_LUAJIT_PREFIX),
+		       "both are as long");
+	if (function->kind != FORMAT_KIND_NATIVE || !module)
+		return;
+	if (strncmp(module, SYMBOL_LUAJIT_PREFIX, prefix) == 0)
+		function->kind = FORMAT_KIND_VM;
+	else if (strncmp(module, SYMBOL_MODULE_PREFIX, prefix) != 0)
+		return;
+	function->source = module[prefix] ? module + prefix : NULL;
+}
+
 /** Resolve a host address that has a C symbol. */
 static int resolve_symbol(struct loader *loader, uint64_t start, const char *name, size_t len,
 			  struct known *known, struct failure *why)
@@ -159,6 +177,7 @@ static int resolve_symbol(struct loader *loader, uint64_t start, const char *nam
 			   : loader->symtab.numbered	     ? 0
 							     : start;
 	function.first_line = meaning.line;
+	take_module(loader, start, &function);
 	return add_named(loader, function, meaning.file ? "@" : "", meaning.name, meaning.name_len,
 			 &known->function, why);
 }
@@ -207,9 +226,10 @@ static int make_cfunc(struct loader *loader, uint32_t *id, struct failure *why)
 {
 	struct format_function function = *format_functions_get(loader->profile->functions, *id);
 
-	if (function.kind != FORMAT_KIND_NATIVE)
+	if (!format_kind_is_native(function.kind))
 		return 0;
 	function.kind = FORMAT_KIND_CFUNC;
+	function.source = NULL;
 	return profile_add_function(loader->profile, &function, NULL, id, why);
 }
 
@@ -350,7 +370,7 @@ static bool is_in_trace(const struct loader *loader, size_t count)
 
 		if (kind == FORMAT_KIND_TRACE || loader->profile->marks[id].compiled)
 			return true;
-		if (kind != FORMAT_KIND_NATIVE && kind != FORMAT_KIND_BUILTIN)
+		if (!format_kind_is_native(kind) && kind != FORMAT_KIND_BUILTIN)
 			return false;
 	}
 	return false;
@@ -396,7 +416,7 @@ static enum format_state state_of(const struct loader *loader, const struct form
 
 		if (function->kind == FORMAT_KIND_PSEUDO && find_vm_work(function->name, &state))
 			return state;
-		if (function->kind != FORMAT_KIND_PSEUDO && function->kind != FORMAT_KIND_NATIVE)
+		if (function->kind != FORMAT_KIND_PSEUDO && !format_kind_is_native(function->kind))
 			break;
 	}
 	return is_in_trace(loader, count) ? FORMAT_STATE_TRACE : state;

@@ -125,7 +125,10 @@ int symtab_add(struct symtab *symtab, const struct format_symbol *symbol, struct
 		return add_trace(symtab, symbol, why);
 	if (put_name(symtab, symbol->name, symbol->name_len, &name, why))
 		return -1;
-	return format_addrmap_set(&symtab->natives, symbol->address, name, why);
+	if (symtab->numbered && symbol->address == SYMBOL_MODULE_ADDRESS)
+		symtab->module = name + 1;
+	return format_addrmap_set(&symtab->natives, symbol->address,
+				  (uint64_t)symtab->module << 32 | name, why);
 }
 
 const struct symtab_proto *symtab_find_proto(const struct symtab *symtab, uint64_t address)
@@ -179,4 +182,14 @@ const char *symtab_find_native_at(const struct symtab *symtab, uint64_t address,
 		return NULL;
 	symtab_string(symtab, (uint32_t)name, ret_len);
 	return *ret_len ? symtab_string(symtab, (uint32_t)name, ret_len) : NULL;
+}
+
+const char *symtab_find_module_at(const struct symtab *symtab, uint64_t address)
+{
+	uint64_t name;
+	size_t len;
+
+	if (!format_addrmap_get(&symtab->natives, address, &name) || !(name >> 32))
+		return NULL;
+	return symtab_string(symtab, (uint32_t)(name >> 32) - 1, &len);
 }

@@ -21,14 +21,16 @@ struct symtab_trace {
  * the same key, as in Tarantool's parser, so names must be resolved sample by sample. */
 struct symtab {
 	struct intern *strings;
-	struct format_addrmap protos;  /* From address to index in `proto_list`. */
-	struct format_addrmap natives; /* From address to id of the name. */
-	struct format_addrmap traces;  /* From number to index in `trace_list`. */
+	struct format_addrmap protos; /* From address to index in `proto_list`. */
+	/* From address to id of the name, and in the high half `module`. */
+	struct format_addrmap natives;
+	struct format_addrmap traces; /* From number to index in `trace_list`. */
 	struct symtab_proto *proto_list;
 	struct symtab_trace *trace_list;
 	size_t proto_count, proto_capacity, trace_count, trace_capacity;
 	uint64_t generation; /* Increases with each record. */
 	bool numbered;	     /* Addresses are numbers; see symbol_encoding.h. */
+	uint32_t module;     /* Of the symbols that follow: id + 1 in `strings`; 0: unknown. */
 	uint64_t text_bytes; /* Sum over all names. */
 	char *cut;	     /* Buffer for a shortened name. */
 };
@@ -60,6 +62,10 @@ const char *symtab_find_native(const struct symtab *symtab, uint64_t address, ui
 /** @return Name of the C symbol at exactly this address; NULL if there is none or the name is
  * empty. */
 const char *symtab_find_native_at(const struct symtab *symtab, uint64_t address, size_t *ret_len);
+
+/** @return What the stream says of the module of the C symbol at exactly this address, as in
+ * symbol_encoding.h; NULL: nothing. */
+const char *symtab_find_module_at(const struct symtab *symtab, uint64_t address);
 
 const char *symtab_string(const struct symtab *symtab, uint32_t id, size_t *ret_len);
 

@@ -19,7 +19,7 @@ const struct symbol_range symbol_ranges[SYMBOL_LOCATIONS][SYMBOL_RANGES] = {
 	[SYMBOL_LOCATION_FUNCTION] = { { 512, 12288 },
 				       { 65536, (uint64_t)1 << 20 },
 				       { (uint64_t)1 << 21, (uint64_t)1 << 51 } },
-	[SYMBOL_LOCATION_NAME] = { { 2, 512 },
+	[SYMBOL_LOCATION_NAME] = { { 3, 512 },
 				   { 16384, 65536 },
 				   { (uint64_t)1 << 51, (uint64_t)1 << 52 } },
 	[SYMBOL_LOCATION_COMPILED] = { { 12288, 16384 },

@@ -23,6 +23,9 @@
  * process                        names                    unchanged, "nginx [4711]"
  * inserted trigger               1                        "lua_call [LuaJIT]"
  * that addresses are numbers     0, the first symbol      "ljprof"
+ * module of the native functions
+ *   that follow                  2, once a module         "module libc.so.6"
+ * the same, code of LuaJIT       2                        "LuaJIT luajit"
  *
  * Addresses mean nothing without the process's mappings, which the stream does not have. So a
  * function gets a number, which replaces its address for all of its code. The first thousands of
@@ -46,6 +49,9 @@
 #define SYMBOL_TRIGGER_ADDRESS 1
 #define SYMBOL_WRITER	       "ljprof"
 #define SYMBOL_WRITER_ADDRESS  0
+#define SYMBOL_MODULE_ADDRESS  2
+#define SYMBOL_MODULE_PREFIX   "module "
+#define SYMBOL_LUAJIT_PREFIX   "LuaJIT "
 #define SYMBOL_API_PREFIX      "api:"
 #define SYMBOL_CFUNC_SUFFIX    " [C]"
 

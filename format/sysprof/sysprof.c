@@ -119,7 +119,7 @@ static struct shape find_shape(const struct sysprof_writer *writer,
 	if (i < sample->frame_count) {
 		const struct format_function *before = function_of(writer, &frames[i]);
 
-		shape.own_trigger = before->kind == FORMAT_KIND_NATIVE && before->name &&
+		shape.own_trigger = format_kind_is_native(before->kind) && before->name &&
 				    symbol_role_of(before->name) == SYMBOL_ROLE_CALL;
 	}
 	while (i > 0 && fits_lua_list(function_of(writer, &frames[i - 1])))

@@ -48,6 +48,7 @@ void sysprof_symbols_deinit(struct sysprof_symbols *symbols)
 	format_addrmap_deinit(&symbols->traces);
 	free(symbols->luas);
 	format_text_deinit(&symbols->scratch);
+	format_text_deinit(&symbols->module);
 }
 
 /** Reserve @p count consecutive numbers. */
@@ -296,7 +297,34 @@ int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint
 
 static bool is_native(const struct format_function *function)
 {
-	return function->kind == FORMAT_KIND_NATIVE || function->kind == FORMAT_KIND_CFUNC;
+	return format_kind_is_native(function->kind) || function->kind == FORMAT_KIND_CFUNC;
+}
+
+/** Put the module of a native function, if it is another one than before. */
+static int put_module(struct sysprof_symbols *symbols, const struct format_function *function,
+		      struct failure *why)
+{
+	bool is_luajit = function->kind == FORMAT_KIND_VM;
+	struct format_text *last = &symbols->module;
+	const char *module = function->source ? function->source : "", *name;
+	struct format_text text = { 0 };
+	int result = 0;
+
+	if (!format_kind_is_native(function->kind))
+		return 0;
+	format_text_add_string(&text, is_luajit ? SYMBOL_LUAJIT_PREFIX : SYMBOL_MODULE_PREFIX);
+	format_text_add_line(&text, module, strlen(module));
+	if (format_text_take(&text, &name, why)) {
+		format_text_deinit(&text);
+		return -1;
+	}
+	if (!last->bytes || strcmp(last->bytes, name) != 0) {
+		result = put_name(symbols, SYMBOL_MODULE_ADDRESS, name, text.len, why);
+		format_text_clear(last);
+		format_text_add_string(last, name);
+	}
+	format_text_deinit(&text);
+	return result;
 }
 
 /** Put the name of a function without lines. */
@@ -306,6 +334,8 @@ static int put_host(struct sysprof_symbols *symbols, const struct format_functio
 	enum symbol_location location =
 		is_native(function) && !escaped ? SYMBOL_LOCATION_FUNCTION : SYMBOL_LOCATION_NAME;
 
+	if (put_module(symbols, function, why))
+		return -1;
 	add_symbol(&symbols->scratch, function, 0, escaped);
 	if (take(symbols, location, 1, ret_number, why))
 		return -1;

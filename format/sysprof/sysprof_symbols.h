@@ -44,7 +44,7 @@ struct sysprof_symbols {
 	struct sysprof_symbols_lua *luas;
 	size_t lua_count, lua_capacity;
 	bool has_trigger;
-	struct format_text scratch;
+	struct format_text scratch, module; /* module: the last one put. */
 	struct sysprof_symbols_known known[SYSPROF_SYMBOLS_KNOWN];
 };
 

@@ -28,6 +28,7 @@ static const struct {
 	[FORMAT_KIND_TRACE] = { "Trace", "orange" },
 	[FORMAT_KIND_PSEUDO] = { "Collector and compiler", "purple" },
 	[FORMAT_KIND_PROCESS] = { "Process", "darkgrey" },
+	[FORMAT_KIND_VM] = { "LuaJIT", "magenta" },
 };
 
 /** After the kinds: the Profiler requires a grey category. */
@@ -716,6 +717,7 @@ static int firefox_print(const struct format_profile *profile,
 
 const struct format_report_ops format_report_firefox = {
 	.name = "firefox",
+	.is_view = true,
 	.description = "for the Firefox Profiler: threads, categories, phases and heap over time",
 	.needs_order = true,
 	.print = firefox_print,

@@ -5,8 +5,8 @@
 	const ROW = 18, INSET = 3, LEAST_WIDTH = 1, LEAST_CHARS = 3;
 	const PLAIN = [0xe8, 0xe8, 0xec], GAIN = [0xf2, 0x60, 0x4c], LOSS = [0x5a, 0x92, 0xf5];
 	/* CSS classes by kind number, and the kinds' names. */
-	const CLASSES = ["native", "lua", "builtin", "cfunc", "trace", "pseudo", "process"];
-	const KINDS = ["native", "Lua", "built-in function", "C function", "trace", "activity", "process"];
+	const CLASSES = ["native", "lua", "builtin", "cfunc", "trace", "pseudo", "process", "vm"];
+	const KINDS = ["native", "Lua", "built-in function", "C function", "trace", "activity", "process", "LuaJIT"];
 
 	flame.ROW = ROW;
 
