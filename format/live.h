@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "format/sample.h"
+#include "format/view.h"
 
 /**
  * The data of a live view: samples by function, line, module, trace, coroutine and thread, and all
@@ -136,7 +137,10 @@ enum format_live_order {
 struct format_live_query {
 	enum format_live_view view;
 	enum format_live_order order;
-	bool no_natives;    /**< Omit native functions. */
+	/** DEFAULT means ALL, and NONE means PROGRAM without natives. Ids of rows of ALL mean
+	 * nothing to the other two, and the other way round. */
+	enum format_native native;
+	bool no_natives; /**< Omit native functions; what they use counts to their callers. */
 	const char *filter; /**< Only rows whose name or location contains this text, in any case;
 			       NULL or "": all rows. */
 	int32_t pid, tid;   /**< Only samples of this process or thread; 0: all. These counts come

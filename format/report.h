@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "format/profile.h"
+#include "format/view.h"
 
 /** Which Lua frames count as the same frame. */
 enum format_lines {
@@ -24,8 +25,8 @@ enum format_annotate {
 				  approximate. */
 	FORMAT_ANNOTATE_TRACE, /**< " [trace 12]", or " [trace ~12]". */
 	FORMAT_ANNOTATE_KIND,  /**< Compiled frames as for JIT; "_[l]" other Lua, "_[b]" built-in,
-				  "_[c]" C function, "_[a]" VM work, "_[p]" process; no text for
-				  native frames. */
+				  "_[c]" C function, "_[a]" VM work, "_[p]" process, "_[v]" LuaJIT's
+				  own code; no text for other native frames. */
 };
 
 /** Frames put before all others if the profile has the data; bits. */
@@ -36,6 +37,10 @@ enum {
 
 struct format_report_options {
 	const char *title; /**< May be NULL. */
+	struct format_view view;
+	/* Tables of functions: */
+	unsigned top;	/**< Most rows; 0: no bound, or the report's own. */
+	double minimum; /**< Only rows whose total is at least this many percent. */
 	enum format_lines lines;
 	enum format_annotate annotate;
 	unsigned roots;		   /**< FORMAT_ROOTS_ bits, for reports that show call chains. */
@@ -50,6 +55,7 @@ struct format_report_ops {
 	const char *description; /**< One line for --help. */
 	bool is_binary;		 /**< Binary output, which must not go to a terminal. */
 	bool is_packed;		 /**< Always compressed. */
+	bool is_view;		 /**< For people: by default shows the program's view. */
 	bool needs_order;	 /**< Charts time; see format_profile_keep_order(). */
 	/** Prints a memory profile itself; other reports print format_profile_of_memory(). */
 	bool takes_memory;
@@ -65,6 +71,16 @@ struct format_report_ops {
 
 /** All reports, ended by a NULL entry. */
 extern const struct format_report_ops *const format_reports[];
+
+/**
+ * Print a report of what its view shows of a profile.
+ * @param base NULL: the profile alone; else the changes since @p base, for a report with diff().
+ * @return As for print() and diff().
+ */
+int format_report_print(const struct format_report_ops *report, const struct format_profile *base,
+			const struct format_profile *profile,
+			const struct format_report_options *options, FILE *file,
+			struct failure *why);
 const struct format_report_ops *format_report_find(const char *name);
 
 /** @return The report for a file name, by its suffix ("out.svg", also "out.svg.gz"); NULL if none

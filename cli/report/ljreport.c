@@ -94,8 +94,7 @@ static int print_as_is(const struct format_profile *base, const struct format_pr
 	const struct format_report_ops *report = arguments->report;
 	struct failure why = { 0 };
 
-	if (base ? report->diff(base, profile, &arguments->options, file, &why) == 0
-		 : report->print(profile, &arguments->options, file, &why) == 0)
+	if (format_report_print(report, base, profile, &arguments->options, file, &why) == 0)
 		return REPORT_DONE;
 	if (why.kind == FAILURE_NOT_FOUND) {
 		progress_stop();

@@ -14,6 +14,9 @@ enum {
 	REPORT_INPUT = 6,
 };
 
+/** Most expressions of a view. */
+enum { REPORT_EXPRESSIONS = 4 };
+
 /** Values of the command line, which owns the strings. */
 struct arguments {
 	char **inputs;
@@ -25,7 +28,8 @@ struct arguments {
 	bool quiet;
 	const struct format_report_ops *report;
 	struct format_report_options options;
-	struct format_budget *budget; /**< NULL: no rules. */
+	regex_t expressions[REPORT_EXPRESSIONS]; /**< Those of options.view, where it has them. */
+	struct format_budget *budget;		 /**< NULL: no rules. */
 };
 
 /**

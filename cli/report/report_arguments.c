@@ -3,6 +3,7 @@
 #include "cli/report/report.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,6 +80,56 @@ static bool take_rules(struct arguments *arguments, const char *path)
 	return result == 0;
 }
 
+/* ---- Views ------------------------------------------------------------------------------ */
+
+/** Compile an extended regular expression. @return false after a message. */
+static bool take_expression(struct arguments *arguments, unsigned index, const char *text,
+			    const regex_t **ret_expression)
+{
+	int error = regcomp(&arguments->expressions[index], text, REG_EXTENDED | REG_NOSUB);
+	char reason[128];
+
+	if (error == 0) {
+		*ret_expression = &arguments->expressions[index];
+		return true;
+	}
+	regerror(error, &arguments->expressions[index], reason, sizeof(reason));
+	fprintf(stderr, PROGRAM ": not an extended regular expression: \"%s\" (%s)\n", text,
+		reason);
+	return false;
+}
+
+static bool take_focus(struct arguments *arguments, const char *text)
+{
+	return take_expression(arguments, 0, text, &arguments->options.view.focus);
+}
+
+static bool take_ignore(struct arguments *arguments, const char *text)
+{
+	return take_expression(arguments, 1, text, &arguments->options.view.ignore);
+}
+
+static bool take_hide(struct arguments *arguments, const char *text)
+{
+	return take_expression(arguments, 2, text, &arguments->options.view.hide);
+}
+
+static bool take_show(struct arguments *arguments, const char *text)
+{
+	return take_expression(arguments, 3, text, &arguments->options.view.show);
+}
+
+static bool take_minimum(struct arguments *arguments, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	arguments->options.minimum = strtod(text, &end);
+	end += *end == '%';
+	return errno == 0 && end != text && *end == '\0' && arguments->options.minimum >= 0 &&
+	       arguments->options.minimum <= 100;
+}
+
 /* ---- Options ---------------------------------------------------------------------------- */
 
 static bool take_format(struct arguments *arguments, const char *text)
@@ -117,8 +168,16 @@ static const struct options_word annotations[] = {
 	  FORMAT_ANNOTATE_TRACE },
 	{ "kind",
 	  "frames of each kind: _[j] compiled, _[l] other Lua, _[b] built-in, _[c] C function, "
-	  "_[a] activity, _[p] process",
+	  "_[a] activity, _[p] process, _[v] LuaJIT",
 	  FORMAT_ANNOTATE_KIND },
+	{ 0 },
+};
+
+static const struct options_word natives[] = {
+	{ "program", "the program's own (default of the reports for people)",
+	  FORMAT_NATIVE_PROGRAM },
+	{ "all", "all (default of the formats for programs)", FORMAT_NATIVE_ALL },
+	{ "none", "none", FORMAT_NATIVE_NONE },
 	{ 0 },
 };
 
@@ -143,6 +202,22 @@ static const struct options_entry entries[] = {
 	{ "roots", 0, OPTIONS_WORD, "WHAT",
 	  "begin chains of folded, svg and html, if the profile has them, with", .words = roots,
 	  OPTIONS_INTO(options.roots), .refused = "not a choice of roots" },
+	{ "native", 0, OPTIONS_WORD, "WHICH", "which native frames to show", .words = natives,
+	  OPTIONS_INTO(options.view.native), .refused = "not a choice of native frames" },
+	{ "focus", 0, OPTIONS_TEXT, "REGEX", "only samples with a frame that REGEX matches",
+	  .take = take_focus },
+	{ "ignore", 0, OPTIONS_TEXT, "REGEX", "no samples with a frame that REGEX matches",
+	  .take = take_ignore },
+	{ "hide", 0, OPTIONS_TEXT, "REGEX", "without the frames that REGEX matches",
+	  .take = take_hide },
+	{ "show", 0, OPTIONS_TEXT, "REGEX", "only the frames that REGEX matches",
+	  .take = take_show },
+	{ "top", 0, OPTIONS_NUMBER, "N", "at most N rows in top and markdown", .min = 1,
+	  .max = 1000000, OPTIONS_INTO(options.top), .refused = "not a number of rows" },
+	{ "min", 0, OPTIONS_TEXT, "PERCENT",
+	  "in top and markdown only functions with PERCENT of the samples or more, callees "
+	  "included",
+	  .take = take_minimum, .refused = "not a percentage" },
 	{ "title", 0, OPTIONS_TEXT, "TITLE",
 	  "title of the flame graph, of the tables of markdown, and of the profile in speedscope "
 	  "and Firefox",
@@ -251,5 +326,11 @@ int report_arguments_parse(int argc, char **argv, struct arguments *ret_argument
 
 void report_arguments_deinit(struct arguments *arguments)
 {
+	const struct format_view *view = &arguments->options.view;
+	const regex_t *expressions[] = { view->focus, view->ignore, view->hide, view->show };
+
 	format_budget_destroy(arguments->budget);
+	for (size_t i = 0; i < REPORT_EXPRESSIONS; i++)
+		if (expressions[i])
+			regfree(&arguments->expressions[i]);
 }

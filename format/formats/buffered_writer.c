@@ -71,8 +71,8 @@ static int buffered_writer_commit(void *self, bool final, struct failure *why)
 	file = format_sink_file(buffered_writer->sink, why);
 	if (!file)
 		return -1;
-	result = buffered_writer->report->print(buffered_writer->aggregator.profile, &options, file,
-						why);
+	result = format_report_print(buffered_writer->report, NULL,
+				     buffered_writer->aggregator.profile, &options, file, why);
 	/* If both fail, report the first failure. */
 	return format_sink_file_done(buffered_writer->sink, file, result ? &second : why) || result
 		       ? -1

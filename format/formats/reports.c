@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "format/profile/profile_internal.h"
+
 const struct format_report_ops *const format_reports[] = {
 	&format_report_top,	    &format_report_folded,
 	&format_report_svg,	    &format_report_html,
@@ -14,6 +16,44 @@ const struct format_report_ops *const format_reports[] = {
 	&format_report_markdown,    &format_report_leaks,
 	&format_report_counters,    NULL,
 };
+
+/** Apply a view. @param ret_view The caller destroys it; NULL: the profile is shown as it is. */
+static int make_view(const struct format_report_ops *report, const struct format_view *asked,
+		     const struct format_profile *profile, struct format_profile **ret_view,
+		     struct failure *why)
+{
+	struct format_view view = *asked;
+
+	*ret_view = NULL;
+	/* A profile of another kind of program is shown as it is. */
+	if (view.native == FORMAT_NATIVE_DEFAULT)
+		view.native = report->is_view && profile && format_profile_has_lua(profile)
+				      ? FORMAT_NATIVE_PROGRAM
+				      : FORMAT_NATIVE_ALL;
+	/* A memory profile has locations, not call chains. */
+	if (!profile || profile->kind != FORMAT_STREAM_SYSPROF || profile->memory_values ||
+	    !format_view_changes(&view))
+		return 0;
+	return format_profile_view(profile, &view, ret_view, why);
+}
+
+int format_report_print(const struct format_report_ops *report, const struct format_profile *base,
+			const struct format_profile *profile,
+			const struct format_report_options *options, FILE *file,
+			struct failure *why)
+{
+	struct format_profile *base_view = NULL, *view = NULL;
+	int result = -1;
+
+	if (make_view(report, &options->view, base, &base_view, why) == 0 &&
+	    make_view(report, &options->view, profile, &view, why) == 0)
+		result = base ? report->diff(base_view ? base_view : base, view ? view : profile,
+					     options, file, why)
+			      : report->print(view ? view : profile, options, file, why);
+	format_profile_destroy(base_view);
+	format_profile_destroy(view);
+	return result;
+}
 
 const struct format_report_ops *format_report_find(const char *name)
 {

@@ -270,8 +270,8 @@ static uint32_t guest_leaf(const struct format_live *live, const struct format_s
 	return i;
 }
 
-int format_live_sample(struct format_live *live, const struct format_sample *sample,
-		       struct failure *why)
+static int count_sample(struct format_live *live, const struct format_sample *sample,
+			struct failure *why)
 {
 	struct counting counting = { .live = live, .sample = sample, .why = why };
 	const struct live_node_key thread = { .function = LIVE_THREAD,
@@ -304,6 +304,14 @@ int format_live_sample(struct format_live *live, const struct format_sample *sam
 		if (count_frame(&counting, &sample->frames[i], i == 0, i == leaf) != 0)
 			return -1;
 	return count_end(&counting);
+}
+
+int format_live_sample(struct format_live *live, const struct format_sample *sample,
+		       struct failure *why)
+{
+	if (count_sample(live, sample, why) != 0)
+		return -1;
+	return live->program ? live_program_sample(live->program, live, sample, why) : 0;
 }
 
 /* ---- Start, refresh and end ------------------------------------------------------------- */
@@ -383,8 +391,8 @@ static int put_others(struct format_live *live, struct failure *why)
 	return live_put_function(live, &other, &id, why);
 }
 
-int format_live_create(const struct format_live_options *options, struct format_live **ret_live,
-		       struct failure *why)
+int live_create_plain(const struct format_live_options *options, struct format_live **ret_live,
+		      struct failure *why)
 {
 	struct format_live *live = calloc(1, sizeof(*live));
 	uint32_t window = or_default(options->window, WINDOW, 1);
@@ -400,10 +408,26 @@ int format_live_create(const struct format_live_options *options, struct format_
 	return 0;
 }
 
+int format_live_create(const struct format_live_options *options, struct format_live **ret_live,
+		       struct failure *why)
+{
+	struct format_live *live;
+
+	if (live_create_plain(options, &live, why) != 0)
+		return -1;
+	if (live_program_create(options, &live->program, why) != 0) {
+		format_live_destroy(live);
+		return -1;
+	}
+	*ret_live = live;
+	return 0;
+}
+
 void format_live_destroy(struct format_live *live)
 {
 	if (!live)
 		return;
+	live_program_destroy(live->program);
 	for (uint32_t i = 0; live->function_info && i < live->functions.max; i++)
 		live_free_function(&live->function_info[i]);
 	for (uint32_t i = 0; live->module_info && i < OTHERS_MAX; i++)
@@ -431,7 +455,8 @@ int format_live_refresh(struct format_live *live, struct failure *why)
 {
 	uint64_t *oldest;
 
-	(void)why;
+	if (live->program && format_live_refresh(live->program->live, why) != 0)
+		return -1;
 	live_table_refresh(&live->functions);
 	live_table_refresh(&live->lines);
 	live_table_refresh(&live->modules);
@@ -451,6 +476,8 @@ int format_live_refresh(struct format_live *live, struct failure *why)
 
 void format_live_reset(struct format_live *live)
 {
+	if (live->program)
+		format_live_reset(live->program->live);
 	live_table_reset(&live->functions);
 	live_table_reset(&live->lines);
 	live_table_reset(&live->modules);
@@ -486,5 +513,7 @@ bool format_live_take_forgotten(struct format_live *live)
 	bool forgotten = live->forgotten;
 
 	live->forgotten = false;
+	if (live->program && format_live_take_forgotten(live->program->live))
+		forgotten = true;
 	return forgotten;
 }

@@ -78,7 +78,7 @@ static char *make_module(const struct format_function *function)
 		[FORMAT_KIND_NATIVE] = "[unknown]",   [FORMAT_KIND_LUA] = "[unknown]",
 		[FORMAT_KIND_BUILTIN] = "[built-in]", [FORMAT_KIND_CFUNC] = "[C]",
 		[FORMAT_KIND_TRACE] = "[trace]",      [FORMAT_KIND_PSEUDO] = "[VM]",
-		[FORMAT_KIND_PROCESS] = "[process]"
+		[FORMAT_KIND_PROCESS] = "[process]",  [FORMAT_KIND_VM] = "[LuaJIT]"
 	};
 	struct format_text text = { 0 };
 
@@ -137,6 +137,7 @@ static int make_function(struct format_live *live, const struct format_function 
 	info.location = make_location(from);
 	info.shown = make_shown(from, info.location ? info.location : "");
 	info.module_name = make_module(from);
+	info.class = view_class_of(from);
 	if ((from->name && !info.value.name) || (from->source && !info.value.source) ||
 	    !info.location || !info.shown || !info.module_name ||
 	    find_module(live, info.module_name, &info.module, why) != 0) {
@@ -284,7 +285,7 @@ int format_live_function(struct format_live *live, uint32_t id,
 		known = FORMAT_LIVE_OTHER;
 	}
 	set_id(live, id, known);
-	return 0;
+	return live->program ? format_live_function(live->program->live, id, function, why) : 0;
 }
 
 uint32_t live_function_of(const struct format_live *live, uint32_t id)

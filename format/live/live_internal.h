@@ -10,6 +10,7 @@
 
 #include "format/live.h"
 #include "format/live/live_table.h"
+#include "format/view/reduce.h"
 
 enum { LIVE_RECENT = 4096 };
 
@@ -29,6 +30,7 @@ struct live_function {
 	struct format_function value; /**< Strings as announced, owned. */
 	char *shown, *location, *module_name;
 	uint32_t module;
+	enum view_class class;
 };
 
 struct live_line_key {
@@ -79,7 +81,18 @@ struct live_end_key {
 	uint32_t trace, trace_function;
 };
 
+/** The same samples as the view of a program shows them, in a live view of its own. */
+struct live_program {
+	struct format_live *live;
+	enum view_class *classes;
+	struct view_step *steps;
+	struct format_frame *frames;
+	size_t class_capacity, step_capacity, frame_capacity;
+	struct format_text text;
+};
+
 struct format_live {
+	struct live_program *program; /**< NULL in the live view of a program itself. */
 	struct live_table functions, lines, modules, traces, coroutines, threads, processes, nodes,
 		ends;
 	struct live_function *function_info; /**< By id; room for functions.max. */
@@ -103,6 +116,32 @@ struct format_live {
 	/** Already folded in this refresh; until the next one, new entries count as "[other]". */
 	bool functions_full, lines_full, nodes_full, others_full;
 };
+
+/** Create a live view without `program`. */
+int live_create_plain(const struct format_live_options *options, struct format_live **ret_live,
+		      struct failure *why);
+
+int live_program_create(const struct format_live_options *options,
+			struct live_program **ret_program, struct failure *why);
+void live_program_destroy(struct live_program *program);
+/** Count a sample. @param from The live view that @p sample's functions were announced to. */
+int live_program_sample(struct live_program *program, const struct format_live *from,
+			const struct format_sample *sample, struct failure *why);
+
+/** @return The live view that a query asks. */
+static inline const struct format_live *live_asked(const struct format_live *live,
+						   const struct format_live_query *query)
+{
+	bool is_program = query->native == FORMAT_NATIVE_PROGRAM ||
+			  query->native == FORMAT_NATIVE_NONE;
+
+	return is_program && live->program ? live->program->live : live;
+}
+
+static inline bool live_hides_natives(const struct format_live_query *query)
+{
+	return query->no_natives || query->native == FORMAT_NATIVE_NONE;
+}
 
 /** Make room if there is none. @return 0, or -1 with FAILURE_NO_MEMORY. */
 int live_fold_functions(struct format_live *live, struct failure *why);
@@ -156,7 +195,7 @@ int live_walk_nodes(const struct format_live *live, live_visitor *enter, live_vi
 static inline bool live_is_native(const struct format_live *live, uint32_t function)
 {
 	return function < live->functions.count && function != FORMAT_LIVE_OTHER &&
-	       live->function_info[function].value.kind == FORMAT_KIND_NATIVE;
+	       format_kind_is_native(live->function_info[function].value.kind);
 }
 
 static inline const struct live_node_key *live_node(const struct format_live *live, uint32_t node)

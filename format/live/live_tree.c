@@ -115,7 +115,7 @@ static void enter_call(void *context, uint32_t node)
 
 	/* Parents have lower numbers than their children. */
 	relating->kept[node] = node;
-	if (node && relating->query->no_natives && live_is_native(live, function))
+	if (node && live_hides_natives(relating->query) && live_is_native(live, function))
 		relating->kept[node] = relating->kept[live_node(live, node)->parent];
 	if (relating->selected[node] && !relating->callers && from->other &&
 	    live_node(live, relating->kept[node])->function == relating->function) {
@@ -217,14 +217,14 @@ int format_live_callers(const struct format_live *live, uint32_t function,
 			const struct format_live_query *query, struct format_live_rows *ret_rows,
 			struct failure *why)
 {
-	return relate(live, function, query, true, ret_rows, why);
+	return relate(live_asked(live, query), function, query, true, ret_rows, why);
 }
 
 int format_live_callees(const struct format_live *live, uint32_t function,
 			const struct format_live_query *query, struct format_live_rows *ret_rows,
 			struct failure *why)
 {
-	return relate(live, function, query, false, ret_rows, why);
+	return relate(live_asked(live, query), function, query, false, ret_rows, why);
 }
 
 /* ---- The tree --------------------------------------------------------------------------- */
@@ -274,7 +274,7 @@ static int merge_nodes(const struct format_live *live, const struct format_live_
 		const struct tree_key key = { .parent = i ? map[node->parent] : 0,
 					      .function = i ? node->function : LIVE_THREAD };
 		bool left_out = node->function == LIVE_THREAD ||
-				(i && query->no_natives && live_is_native(live, node->function));
+				(i && live_hides_natives(query) && live_is_native(live, node->function));
 
 		if (i && !selected[i])
 			continue;
@@ -391,7 +391,7 @@ static int link_nodes(struct growing *growing, struct failure *why)
 int format_live_tree(const struct format_live *live, const struct format_live_query *query,
 		     struct format_live_tree *ret_tree, struct failure *why)
 {
-	struct growing growing = { .live = live, .query = query };
+	struct growing growing = { .live = live = live_asked(live, query), .query = query };
 	bool *selected = live_select_nodes(live, query);
 	struct live_table made = { 0 };
 	int ret = -1;

@@ -62,7 +62,7 @@ static bool has_text(const char *text, const char *part)
 
 bool live_row_fits(const struct format_live_row *row, const struct format_live_query *query)
 {
-	if (query->no_natives && row->kind == FORMAT_KIND_NATIVE &&
+	if (live_hides_natives(query) && format_kind_is_native(row->kind) &&
 	    (query->view == FORMAT_LIVE_FUNCTIONS || query->view == FORMAT_LIVE_LINES))
 		return false;
 	return !query->filter || !*query->filter || has_text(row->name, query->filter) ||
@@ -73,8 +73,9 @@ static void list_orders(const struct format_live_row *row, const struct format_l
 			uint64_t *ret_values)
 {
 	const struct format_live_count *n = &row->count;
-	uint64_t self = query->no_natives ? n->guest : n->self;
-	uint64_t window_self = query->no_natives ? n->window_guest : n->window_self;
+	bool by_guest = live_hides_natives(query);
+	uint64_t self = by_guest ? n->guest : n->self;
+	uint64_t window_self = by_guest ? n->window_guest : n->window_self;
 	const uint64_t by_self[] = { self, n->total, window_self, n->window_total };
 	const uint64_t by_total[] = { n->total, self, n->window_total, window_self };
 	const uint64_t by_window_self[] = { window_self, n->window_total, self, n->total };
@@ -478,9 +479,10 @@ static int list_rows(const struct format_live *live, const struct format_live_qu
 int format_live_query(const struct format_live *live, const struct format_live_query *query,
 		      struct format_live_rows *ret_rows, struct failure *why)
 {
-	const struct live_table *table = table_of(live, query->view);
-	struct format_live_rows answer = { .samples = live->samples,
-					   .window_samples = live->window_samples };
+	const struct format_live *asked = live_asked(live, query);
+	const struct live_table *table = table_of(asked, query->view);
+	struct format_live_rows answer = { .samples = asked->samples,
+					   .window_samples = asked->window_samples };
 	struct live_rows rows = { 0 };
 	struct texts texts = { .size = (size_t)table->count * TEXT_MAX };
 	struct live_count *counts = NULL;
@@ -489,10 +491,10 @@ int format_live_query(const struct format_live *live, const struct format_live_q
 	texts.bytes = malloc(texts.size);
 	if (needs_nodes(query)) {
 		answer.samples = answer.window_samples = 0;
-		counts = count_nodes(live, query, &answer, why);
+		counts = count_nodes(asked, query, &answer, why);
 	}
 	if (texts.bytes && (counts || !needs_nodes(query)))
-		ret = list_rows(live, query, counts ? counts : table->counts, &texts, &rows, why);
+		ret = list_rows(asked, query, counts ? counts : table->counts, &texts, &rows, why);
 	free(counts);
 	if (ret != 0) {
 		free(texts.bytes);

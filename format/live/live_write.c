@@ -203,7 +203,7 @@ static int write_report(const struct format_live *live, const struct format_repo
 	}
 	profile = make_profile(live, why);
 	if (profile)
-		ret = report->print(profile, &options, file, why);
+		ret = format_report_print(report, NULL, profile, &options, file, why);
 	format_profile_destroy(profile);
 	if (ret == 0 && (fflush(file) != 0 || ferror(file)))
 		ret = failure_set_errno(why, errno ? errno : EIO, 0, "write the profile");

@@ -332,6 +332,7 @@ static int html_diff(const struct format_profile *base, const struct format_prof
 
 const struct format_report_ops format_report_html = {
 	.name = "html",
+	.is_view = true,
 	.description = "page with flame graphs and tables for a web browser, in one file",
 	.needs_order = true,
 	.print = html_print,

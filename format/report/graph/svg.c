@@ -35,11 +35,12 @@
 #define TITLE_CHARS_MAX 100
 
 static const char *const classes[FORMAT_KIND_COUNT] = {
-	"native", "lua", "builtin", "cfunc", "trace", "pseudo", "process",
+	"native", "lua", "builtin", "cfunc", "trace", "pseudo", "process", "vm",
 };
 
 static const char *const legends[FORMAT_KIND_COUNT] = {
-	"native", "Lua", "built-in function", "C function", "trace", "activity", "process",
+	"native", "Lua",      "built-in function", "C function",
+	"trace",  "activity", "process",	   "LuaJIT",
 };
 
 /** A box: all samples that share the chain up to this frame. Depth 0 is the root box. */
@@ -414,6 +415,7 @@ static int svg_diff(const struct format_profile *base, const struct format_profi
 
 const struct format_report_ops format_report_svg = {
 	.name = "svg",
+	.is_view = true,
 	.description = "flame graph for a web browser, in one file",
 	.print = svg_print,
 	.diff = svg_diff,

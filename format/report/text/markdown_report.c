@@ -18,10 +18,10 @@ enum {
 	REASON_MAX_CHARACTERS = 1000,
 };
 
-static void print_more(size_t count, const char *what, FILE *file)
+static void print_more(size_t count, size_t most, const char *what, FILE *file)
 {
-	if (count > ROWS_MAX)
-		fprintf(file, "\n%zu more %s are not shown.\n", count - ROWS_MAX, what);
+	if (count > most)
+		fprintf(file, "\n%zu more %s are not shown.\n", count - most, what);
 }
 
 /* ---- One profile ------------------------------------------------------------------------ */
@@ -104,14 +104,20 @@ static int by_total(const void *left, const void *right)
 }
 
 static void print_rows(const char *what, struct row *rows, size_t count, uint64_t samples,
-		       int (*order)(const void *, const void *), FILE *file)
+		       int (*order)(const void *, const void *),
+		       const struct format_report_options *options, FILE *file)
 {
+	size_t most = options->top ? options->top : ROWS_MAX, shown = 0;
+
 	qsort(rows, count, sizeof(*rows), order);
 	fprintf(file,
 		"\n#### %s\n\n| Self | Self %% | Total | Total %% | Kind | Function |\n"
 		"|---:|---:|---:|---:|---|---|\n",
 		what);
-	for (size_t i = 0; i < count && i < ROWS_MAX; i++) {
+	for (size_t i = 0; i < count && shown < most; i++) {
+		if (format_percent(rows[i].total, samples) < options->minimum)
+			continue;
+		shown++;
 		fprintf(file, "| %" PRIu64 " | %.2f | %" PRIu64 " | %.2f | %s | ", rows[i].self,
 			format_percent(rows[i].self, samples), rows[i].total,
 			format_percent(rows[i].total, samples),
@@ -119,7 +125,7 @@ static void print_rows(const char *what, struct row *rows, size_t count, uint64_
 		markdown_print_code(file, rows[i].label->text, NAME_MAX_CHARACTERS);
 		fputs(" |\n", file);
 	}
-	print_more(count, "functions", file);
+	print_more(count, shown, "functions", file);
 }
 
 static int markdown_print(const struct format_profile *profile,
@@ -142,9 +148,9 @@ static int markdown_print(const struct format_profile *profile,
 	if (rows && counts) {
 		print_head(profile, options, file);
 		print_rows("By own samples", rows, call_tree.label_count, call_tree.samples,
-			   by_self, file);
+			   by_self, options, file);
 		print_rows("Including callees", rows, call_tree.label_count, call_tree.samples,
-			   by_total, file);
+			   by_total, options, file);
 	} else {
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sum up the functions");
 	}
@@ -211,7 +217,7 @@ static void print_changes(const char *what, const struct compare *compare, bool 
 		markdown_print_code(file, change->text, NAME_MAX_CHARACTERS);
 		fputs(" |\n", file);
 	}
-	print_more(count, "changes", file);
+	print_more(count, ROWS_MAX, "changes", file);
 }
 
 static int markdown_diff(const struct format_profile *base, const struct format_profile *profile,
@@ -272,6 +278,7 @@ void format_budget_print_markdown(const struct format_budget *budget, FILE *file
 
 const struct format_report_ops format_report_markdown = {
 	.name = "markdown",
+	.is_view = true,
 	.description = "short tables of functions, for pages of CI jobs",
 	.print = markdown_print,
 	.diff = markdown_diff,

@@ -71,16 +71,32 @@ static int name_width(const struct row *rows, uint32_t count)
 	return (int)(width > NAME_WIDTH_MAX ? NAME_WIDTH_MAX : width);
 }
 
-static void print_rows(const struct row *rows, const struct call_tree *call_tree, const char *unit,
-		       FILE *file)
+/** @return The number of rows that the options leave; they go to the front. */
+static uint32_t choose_rows(struct row *rows, const struct call_tree *call_tree,
+			    const struct format_report_options *options)
 {
-	int width = name_width(rows, call_tree->label_count);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < call_tree->label_count; i++) {
+		if (options->top && count >= options->top)
+			break;
+		if (format_percent(rows[i].total, call_tree->samples) >= options->minimum)
+			rows[count++] = rows[i];
+	}
+	return count;
+}
+
+static void print_rows(struct row *rows, const struct call_tree *call_tree, const char *unit,
+		       const struct format_report_options *options, FILE *file)
+{
+	uint32_t count = choose_rows(rows, call_tree, options);
+	int width = name_width(rows, count);
 
 	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", call_tree->samples, unit,
 		call_tree->label_count);
 	fprintf(file, "%9s %6s %9s %6s  %-8s  %-*s  %s\n", "SELF", "%", "TOTAL", "%", "KIND", width,
 		"FUNCTION", "LOCATION");
-	for (uint32_t i = 0; i < call_tree->label_count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct call_tree_label *label = rows[i].label;
 		bool location = label->kind == FORMAT_KIND_LUA && label->location;
 		size_t len = strlen(name_of(label));
@@ -94,18 +110,20 @@ static void print_rows(const struct row *rows, const struct call_tree *call_tree
 	}
 }
 
-static int print_chains(const struct format_profile *profile, enum format_lines lines,
-			enum format_annotate annotate, FILE *file, struct failure *why)
+static int print_chains(const struct format_profile *profile,
+			const struct format_report_options *options, FILE *file,
+			struct failure *why)
 {
+	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
 	struct call_tree call_tree;
 	struct row *rows;
 
-	if (call_tree_init(&call_tree, profile, lines, annotate, why))
+	if (call_tree_init(&call_tree, profile, lines, options->annotate, why))
 		return -1;
 	rows = count_rows(&call_tree);
 	if (rows) {
 		qsort(rows, call_tree.label_count, sizeof(*rows), compare_rows);
-		print_rows(rows, &call_tree, format_profile_unit(profile), file);
+		print_rows(rows, &call_tree, format_profile_unit(profile), options, file);
 	}
 	call_tree_deinit(&call_tree);
 	free(rows);
@@ -115,10 +133,8 @@ static int print_chains(const struct format_profile *profile, enum format_lines 
 static int top_print(const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why)
 {
-	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
-
 	if (profile->kind == FORMAT_STREAM_SYSPROF)
-		return print_chains(profile, lines, options->annotate, file, why);
+		return print_chains(profile, options, file, why);
 	return report_memory_print(&profile->heap, options, file, why);
 }
 
@@ -185,6 +201,7 @@ static int top_diff(const struct format_profile *base, const struct format_profi
 
 const struct format_report_ops format_report_top = {
 	.name = "top",
+	.is_view = true,
 	.description =
 		"table of functions by own samples; of a memory profile its events by location",
 	.takes_memory = true,

@@ -326,6 +326,7 @@ static int cpuprofile_print(const struct format_profile *profile,
 
 const struct format_report_ops format_report_cpuprofile = {
 	.name = "cpuprofile",
+	.is_view = true,
 	.description = "for Chrome's DevTools and editors: the samples in the order of time",
 	.needs_order = true,
 	.print = cpuprofile_print,

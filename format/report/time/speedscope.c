@@ -191,6 +191,7 @@ static int speedscope_print(const struct format_profile *profile,
 
 const struct format_report_ops format_report_speedscope = {
 	.name = "speedscope",
+	.is_view = true,
 	.description = "for speedscope: each thread in the order of time",
 	.needs_order = true,
 	.print = speedscope_print,

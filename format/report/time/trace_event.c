@@ -271,6 +271,7 @@ static int trace_print(const struct format_profile *profile,
 
 const struct format_report_ops format_report_trace_event = {
 	.name = "trace-event",
+	.is_view = true,
 	.description = "for Perfetto and chrome://tracing: calls, phases and heap over time",
 	.needs_order = true,
 	.print = trace_print,
