@@ -167,6 +167,7 @@ int main(int argc, char **argv)
 						    .go_fd = -1,
 						    .failed_fd = -1,
 						    .stop = &stop_requested },
+				       .query = { .native = FORMAT_NATIVE_PROGRAM },
 				       .delay_s = 1,
 				       .width = WIDTH_DEFAULT,
 				       .rows = ROWS_DEFAULT };

@@ -30,6 +30,13 @@ static const struct options_word orders[] = {
 	{ 0 },
 };
 
+static const struct options_word natives[] = {
+	{ "program", "the program's own (default)", FORMAT_NATIVE_PROGRAM },
+	{ "all", "all", FORMAT_NATIVE_ALL },
+	{ "none", "none; their samples count to their callers", FORMAT_NATIVE_NONE },
+	{ 0 },
+};
+
 static const struct options_entry entries[] = {
 	{ "pid", 'p', OPTIONS_PIDS, "PID[,PID]...", "watch these processes", .section = "Processes",
 	  .is_repeated = true, OPTIONS_INTO(pids), .refused = "not a process id" },
@@ -47,8 +54,8 @@ static const struct options_entry entries[] = {
 	{ "filter", 0, OPTIONS_TEXT, "TEXT",
 	  "show rows whose name or location contains TEXT, in any case",
 	  OPTIONS_INTO(query.filter) },
-	{ "no-native", .help = "hide native functions; their samples count to their callers",
-	  OPTIONS_INTO(query.no_natives) },
+	{ "native", 0, OPTIONS_WORD, "WHICH", "which native functions to show", .words = natives,
+	  OPTIONS_INTO(query.native), .refused = "not a choice of native functions" },
 	{ "delay", 0, OPTIONS_SECONDS, "SECONDS",
 	  "seconds between two refreshes, 0.1 to 3600 (default 1)", .min = 0.1, .max = 3600,
 	  OPTIONS_INTO(delay_s), .refused = "not a number of seconds from 0.1 to 3600" },

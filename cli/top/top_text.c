@@ -248,10 +248,10 @@ static void print_row(FILE *file, const struct arguments *arguments,
 	const struct format_live_count *n = &row->count;
 	char room[NAME_MAX_BYTES];
 	const char *name = name_of(row, room);
-	bool guest = arguments->query.no_natives;
-	const char *location = *row->location			 ? row->location
-			       : row->kind == FORMAT_KIND_NATIVE ? row->module
-								 : "";
+	bool guest = arguments->query.native == FORMAT_NATIVE_NONE;
+	const char *location = *row->location			  ? row->location
+			       : format_kind_is_native(row->kind) ? row->module
+								  : "";
 	size_t columns = count_columns(name);
 	int rest = columns < (size_t)name_width ? name_width - (int)columns : 0;
 

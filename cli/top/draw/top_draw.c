@@ -397,8 +397,10 @@ static void add_chosen(struct top_screen *screen)
 
 	format_text_add_string(&screen->line,
 			       choice->window ? "last refreshes" : "since the start");
-	if (choice->no_natives)
-		format_text_add_string(&screen->line, ", no natives");
+	if (choice->native == FORMAT_NATIVE_ALL)
+		format_text_add_string(&screen->line, ", all native code");
+	else if (choice->native == FORMAT_NATIVE_NONE)
+		format_text_add_string(&screen->line, ", no native code");
 	if (choice->filter[0]) {
 		format_text_add_string(&screen->line, ", filter ");
 		top_draw_text(screen, choice->filter, 20, TOP_CUT_END);

@@ -256,6 +256,19 @@ static int act_on_rows(struct top_screen *screen, enum top_command command, stru
 	}
 }
 
+/** Show the program's native code, all, or none. */
+static void show_natives(struct top_screen *screen)
+{
+	struct top_choice *choice = &screen->choice;
+
+	choice->native = choice->native == FORMAT_NATIVE_PROGRAM ? FORMAT_NATIVE_ALL
+			 : choice->native == FORMAT_NATIVE_ALL	 ? FORMAT_NATIVE_NONE
+								 : FORMAT_NATIVE_PROGRAM;
+	/* The other view numbers its functions in its own way. */
+	choice->has_function = false;
+	screen->is_dirty = true;
+}
+
 static int act_on_choice(struct top_screen *screen, enum top_command command)
 {
 	enum top_sort sort = screen->choice.sort;
@@ -277,7 +290,8 @@ static int act_on_choice(struct top_screen *screen, enum top_command command)
 	case TOP_WINDOW:
 		return toggle(screen, &screen->choice.window);
 	case TOP_NATIVE:
-		return toggle(screen, &screen->choice.no_natives);
+		show_natives(screen);
+		return 0;
 	case TOP_FREEZE:
 		return toggle(screen, &screen->is_frozen);
 	case TOP_FILTER:

@@ -45,7 +45,7 @@ const struct top_key top_keys[] = {
 	{ TOP_SORT_REVERSE, { 'I' }, "I", "reverse the order" },
 	{ TOP_FILTER, { '/', '\\', KEY_F(3), KEY_F(4) }, "/ \\ F4", "only lines with a text" },
 	{ TOP_WINDOW, { 'a' }, "a", "all since the start, or the last window" },
-	{ TOP_NATIVE, { 'n' }, "n", "with or without native frames" },
+	{ TOP_NATIVE, { 'n' }, "n", "native frames: the program's, all, none" },
 	{ TOP_FREEZE, { 'Z', 'z' }, "Z z", "freeze the screen; sampling continues" },
 	{ TOP_RESET, { 'R', 'r' }, "R r", "forget what was sampled so far" },
 	{ .help = "Mouse" },

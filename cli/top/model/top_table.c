@@ -89,8 +89,9 @@ struct top_row *top_table_add(struct top_table *table, const struct format_live_
 			      const struct top_choice *choice)
 {
 	const struct format_live_count *count = &from->count;
-	uint64_t all_self = choice->no_natives ? count->guest : count->self;
-	uint64_t window_self = choice->no_natives ? count->window_guest : count->window_self;
+	bool by_guest = choice->native == FORMAT_NATIVE_NONE;
+	uint64_t all_self = by_guest ? count->guest : count->self;
+	uint64_t window_self = by_guest ? count->window_guest : count->window_self;
 	struct top_row *row = add_row(table);
 
 	if (!row)
@@ -143,7 +144,7 @@ struct format_live_query top_table_query(const struct top_choice *choice,
 
 	return (struct format_live_query){ .view = view,
 					   .order = orders[choice->sort][choice->window],
-					   .no_natives = choice->no_natives,
+					   .native = choice->native,
 					   .filter = choice->filter,
 					   .pid = choice->pid,
 					   .tid = choice->tid };
@@ -243,7 +244,7 @@ void top_choice_begin(struct top_choice *choice, const struct format_live_query 
 	choice->sort = sorts[query->order];
 	choice->window =
 		query->order == FORMAT_LIVE_WINDOW_SELF || query->order == FORMAT_LIVE_WINDOW_TOTAL;
-	choice->no_natives = query->no_natives;
+	choice->native = query->native;
 	memcpy(choice->filter, filter, len);
 }
 
@@ -329,7 +330,8 @@ int top_table_calls(struct top_table *table, const struct format_live *live,
 
 	/* The function may be native, or not match the filter. */
 	query.filter = NULL;
-	query.no_natives = choice->no_natives && !choice->has_function;
+	if (choice->native == FORMAT_NATIVE_NONE && choice->has_function)
+		query.native = FORMAT_NATIVE_PROGRAM;
 	if (format_live_query(live, &query, &rows, why) != 0)
 		return -1;
 	table->samples = samples_of(&rows, choice);

@@ -34,7 +34,7 @@ struct top_choice {
 	enum top_sort sort;
 	bool is_reversed;
 	bool window; /**< Show the last refreshes instead of everything since the start. */
-	bool no_natives;
+	enum format_native native;
 	char filter[TOP_FILTER_MAX];
 	int32_t pid, tid; /**< Only this process or thread; 0: all. */
 	/** The function whose callers are shown. Its id may change its meaning when the live

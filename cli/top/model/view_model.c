@@ -44,6 +44,7 @@ static int query_lines(const struct top_screen *screen, struct format_live_rows 
 	query.filter = NULL;
 	/* C functions count for the line that calls them. */
 	query.no_natives = true;
+	query.native = screen->choice.native;
 	query.order = screen->choice.window ? FORMAT_LIVE_WINDOW_SELF : FORMAT_LIVE_SELF;
 	return format_live_query(daemon_live_profile(screen->session), &query, ret_rows, why);
 }
