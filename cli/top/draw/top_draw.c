@@ -3,6 +3,7 @@
 #include "cli/top/draw/top_draw.h"
 
 #include "cli/top/draw/top_header.h"
+#include "cli/top/draw/top_numbers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,11 +29,11 @@ static const struct {
 	[TOP_VIEW_FUNCTIONS] = { "Functions", "FUNCTION" },
 	[TOP_VIEW_LINES] = { "Lines", "LINE OF" },
 	[TOP_VIEW_TREE] = { "Tree", "CALL TREE" },
-	[TOP_VIEW_CALLS] = { "Calls", "CALLERS AND CALLEES" },
+	[TOP_VIEW_CALLS] = { "Callers", "CALLERS AND CALLEES" },
 	[TOP_VIEW_MODULES] = { "Modules", "MODULE" },
 	[TOP_VIEW_TRACES] = { "Traces", "TRACE" },
 	[TOP_VIEW_COROUTINES] = { "Coroutines", "COROUTINE" },
-	[TOP_VIEW_THREADS] = { "Threads", "PROCESS, THREAD" },
+	[TOP_VIEW_THREADS] = { "Processes", "PROCESS, THREAD" },
 	[TOP_VIEW_SOURCE] = { "Source", "SOURCE" },
 };
 
@@ -143,15 +144,18 @@ static bool has_bar(const struct top_screen *screen)
 	return is_wide() && screen->choice.view != TOP_VIEW_SOURCE;
 }
 
+/* The column at which names begin. */
+static size_t name_column(const struct top_screen *screen)
+{
+	return 2 * (SHARE_COLUMNS + 1) + (is_wide() ? 2 * (COUNT_COLUMNS + 1) : 0) +
+	       (has_bar(screen) ? BAR_COLUMNS + 1 : 0);
+}
+
 /* Split the width between names and locations. */
 static void share_out(const struct top_screen *screen, size_t *ret_name, size_t *ret_location)
 {
-	size_t used = 14, left;
+	size_t used = name_column(screen), left;
 
-	if (is_wide())
-		used += 2 * (COUNT_COLUMNS + 1);
-	if (has_bar(screen))
-		used += BAR_COLUMNS + 1;
 	left = (size_t)COLS > used ? (size_t)COLS - used : 0;
 	*ret_location = screen->choice.view == TOP_VIEW_MODULES ? 0 : left * 2 / 5;
 	if (*ret_location < LOCATION_MIN)
@@ -300,6 +304,27 @@ static void write_name(const struct top_screen *screen, const struct top_row *ro
 					 (double)all);
 }
 
+/* The colour of a function's kind; it is that of the state that a thread has in there. */
+static enum top_look kind_look(enum format_kind kind)
+{
+	static const enum top_activity activities[FORMAT_KIND_COUNT] = {
+		[FORMAT_KIND_LUA] = TOP_INTERPRETER, [FORMAT_KIND_BUILTIN] = TOP_C,
+		[FORMAT_KIND_CFUNC] = TOP_C,	     [FORMAT_KIND_TRACE] = TOP_COMPILED,
+		[FORMAT_KIND_PSEUDO] = TOP_GC,
+	};
+
+	if (format_kind_is_native(kind) || kind == FORMAT_KIND_PROCESS)
+		return TOP_LOOK_PLAIN;
+	return TOP_LOOK_STATE_0 + (enum top_look)activities[kind];
+}
+
+/* Whether the rows of a view are functions. */
+static bool has_kinds(enum top_view view)
+{
+	return view == TOP_VIEW_FUNCTIONS || view == TOP_VIEW_LINES || view == TOP_VIEW_TREE ||
+	       view == TOP_VIEW_CALLS;
+}
+
 static void draw_row(struct top_screen *screen, const struct top_row *row, int y, bool is_selected)
 {
 	uint64_t all = screen->table.samples;
@@ -320,12 +345,17 @@ static void draw_row(struct top_screen *screen, const struct top_row *row, int y
 	if (!name.broken)
 		top_columns_add_padded(&screen->line, name.bytes, name_columns, TOP_CUT_END,
 				       screen->terminal.utf8);
-	format_text_deinit(&name);
 	if (location_columns) {
 		format_text_add_string(&screen->line, " ");
 		top_draw_text(screen, row->location, location_columns, TOP_CUT_BEGIN);
 	}
 	top_draw_line(screen, y, is_selected ? TOP_LOOK_SELECTED : heat(row->self, all));
+	if (!is_selected && has_kinds(screen->choice.view) && !name.broken) {
+		top_columns_add(&screen->line, name.bytes, name_columns, TOP_CUT_END,
+				screen->terminal.utf8);
+		top_draw_at(screen, y, (int)name_column(screen), kind_look(row->kind));
+	}
+	format_text_deinit(&name);
 }
 
 static void draw_source_row(struct top_screen *screen, size_t index, int y, bool is_selected)
@@ -395,8 +425,8 @@ static void add_chosen(struct top_screen *screen)
 {
 	const struct top_choice *choice = &screen->choice;
 
-	format_text_add_string(&screen->line,
-			       choice->window ? "last refreshes" : "since the start");
+	format_text_addf(&screen->line, "%" PRIu64 " samples %s", screen->table.samples,
+			 choice->window ? "of the last refreshes" : "since the start");
 	if (choice->native == FORMAT_NATIVE_ALL)
 		format_text_add_string(&screen->line, ", all native code");
 	else if (choice->native == FORMAT_NATIVE_NONE)

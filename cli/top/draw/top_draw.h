@@ -11,7 +11,7 @@ enum {
 	TOP_COLUMNS_MIN = 40,
 	TOP_LINES_MIN = 12,
 	/* Lines above the list: the header, the views, the column heads. */
-	TOP_HEADER_LINES = 6,
+	TOP_HEADER_LINES = 3,
 	TOP_LIST_LINE = TOP_HEADER_LINES + 2,
 };
 

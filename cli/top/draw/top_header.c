@@ -3,16 +3,16 @@
 #include "cli/top/draw/top_header.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/top/draw/top_draw.h"
 #include "cli/top/draw/top_numbers.h"
 
 enum {
-	/* Refreshes that the bar and the rates cover. */
+	/* Refreshes that shares and rates cover. */
 	RECENT = 10,
-	LABEL_COLUMNS = 6,
-	SPARK_MIN = 8,
+	SPARK_MIN = 5,
 	HISTORY_COLUMNS_MAX = 200,
 	/* Time that the sparkline of the states covers, if the history is that long; other
 	 * sparklines are shorter. */
@@ -20,23 +20,25 @@ enum {
 	NS_PER_MS = 1000 * 1000,
 };
 
+/** What threads do on a processor, in the order of the screen. */
 static const struct {
+	enum top_activity activity;
 	const char *name;
-	char letter;
-} parts[TOP_ACTIVITY_COUNT] = {
-	[TOP_INTERPRETER] = { "interp", 'I' },
-	[TOP_COMPILED] = { "jit", 'J' },
-	[TOP_C] = { "C", 'C' },
-	[TOP_GC] = { "GC", 'G' },
-	[TOP_RECORDING] = { "rec", 'R' },
-	[TOP_EXITS] = { "exit", 'X' },
-	[TOP_UNSCHEDULED] = { "no CPU", '-' },
-	[TOP_IDLE] = { "idle", '.' },
+	bool is_rare; /* Shown only if there is some. */
+} parts[] = {
+	{ TOP_INTERPRETER, "Lua", false },
+	{ TOP_COMPILED, "compiled", false },
+	{ TOP_C, "C", false },
+	{ TOP_GC, "GC", false },
+	{ TOP_RECORDING, "compiler", false },
+	{ TOP_EXITS, "trace exits", true },
 };
+
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
 /** Sums of the last refreshes. */
 struct recent {
-	uint64_t parts[TOP_ACTIVITY_COUNT], sum;
+	uint64_t parts[TOP_ACTIVITY_COUNT], running;
 	uint64_t span_ns, cpu_ns, created, aborted, allocated;
 };
 
@@ -64,8 +66,8 @@ static struct recent sum_up(const struct daemon_live *session)
 		if (point)
 			add_history_point(&recent, point);
 	}
-	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
-		recent.sum += recent.parts[i];
+	for (size_t i = 0; i < PARTS; i++)
+		recent.running += recent.parts[parts[i].activity];
 	return recent;
 }
 
@@ -79,7 +81,7 @@ static double per_second(uint64_t count, const struct recent *recent)
 /** One column of the sparklines: some refreshes. */
 struct column {
 	uint64_t parts[TOP_ACTIVITY_COUNT];
-	uint64_t heap_bytes, mcode_bytes; /* of the newest refresh */
+	uint64_t heap_bytes; /* of the newest refresh */
 };
 
 /** The last minutes, newest column last. */
@@ -122,9 +124,7 @@ static void collect_history(const struct top_screen *screen, size_t columns,
 		if (count == 0 || span != last) {
 			if (count == columns)
 				break;
-			newest_first[count++] =
-				(struct column){ .heap_bytes = point->heap_bytes,
-						 .mcode_bytes = point->mcode_bytes };
+			newest_first[count++] = (struct column){ .heap_bytes = point->heap_bytes };
 		}
 		last = span;
 		add_to_column(point, &newest_first[count - 1]);
@@ -133,9 +133,6 @@ static void collect_history(const struct top_screen *screen, size_t columns,
 	for (size_t i = 0; i < count; i++)
 		ret_history->columns[i] = newest_first[count - 1 - i];
 }
-
-/** A measure that a sparkline shows. */
-typedef uint64_t (*measure)(const struct column *column);
 
 /* Running threads in thousandths of all sampled threads. */
 static uint64_t busy_of(const struct column *column)
@@ -148,23 +145,13 @@ static uint64_t busy_of(const struct column *column)
 		   : 0;
 }
 
-static uint64_t heap_of(const struct column *column)
-{
-	return column->heap_bytes;
-}
-
-static uint64_t machine_code_of(const struct column *column)
-{
-	return column->mcode_bytes;
-}
-
-static void add_history(struct top_screen *screen, const struct history *history,
-			measure measure_of, size_t columns)
+static void add_heap_history(struct top_screen *screen, const struct history *history,
+			     size_t columns)
 {
 	uint64_t values[HISTORY_COLUMNS_MAX];
 
 	for (size_t i = 0; i < history->count; i++)
-		values[i] = measure_of(&history->columns[i]);
+		values[i] = history->columns[i].heap_bytes;
 	top_columns_add_spark(&screen->line, values, history->count, 0, columns,
 			      screen->terminal.utf8);
 }
@@ -192,19 +179,34 @@ static void draw_states(struct top_screen *screen, const struct history *history
 		uint64_t busy = busy_of(column);
 
 		top_columns_add_spark(&screen->line, &busy, 1, 1000, 1, screen->terminal.utf8);
-		top_draw_at(screen, 2, x++,
+		top_draw_at(screen, 1, x++,
 			    TOP_LOOK_STATE_0 + (enum top_look)main_activity(column));
 	}
 }
 
 /* ---- Lines ------------------------------------------------------------------------------ */
 
+/* Each line has pieces of its own looks: append one, draw it, and go on behind it. */
+static void draw_piece(struct top_screen *screen, int y, int *x, enum top_look look)
+{
+	int columns = (int)top_columns_width(screen->line.len ? screen->line.bytes : "",
+					     screen->terminal.utf8);
+	size_t room = COLS > *x ? (size_t)(COLS - *x) : 0;
+	struct format_text whole = screen->line;
+	const char *text;
+	struct failure why;
+
+	screen->line = (struct format_text){ 0 };
+	if (room && format_text_take(&whole, &text, &why) == 0)
+		top_columns_add(&screen->line, text, room, TOP_CUT_END, screen->terminal.utf8);
+	format_text_deinit(&whole);
+	top_draw_at(screen, y, *x, look);
+	*x += columns;
+}
+
 static void add_process(struct top_screen *screen, const struct daemon_live_header *header)
 {
 	const struct daemon_process *process = header->processes;
-	double uptime_s;
-	char time[16];
-
 	if (header->process_count == 0) {
 		format_text_add_string(&screen->line, "no process yet");
 		return;
@@ -213,16 +215,13 @@ static void add_process(struct top_screen *screen, const struct daemon_live_head
 		if (header->processes[i].pid == screen->choice.pid)
 			process = &header->processes[i];
 	top_draw_text(screen, process->name, 24, TOP_CUT_END);
+	if (header->process_count > 1 && !screen->choice.pid) {
+		format_text_addf(&screen->line, ", %zu processes", header->process_count);
+		return;
+	}
 	format_text_addf(&screen->line, " [%d]", (int)process->pid);
 	if (screen->choice.tid)
 		format_text_addf(&screen->line, " thread %d", (int)screen->choice.tid);
-	else if (header->process_count > 1 && !screen->choice.pid)
-		format_text_addf(&screen->line, " +%zu more", header->process_count - 1);
-	uptime_s = top_uptime_s(header, (size_t)(process - header->processes));
-	if (uptime_s >= 0 && !process->ended) {
-		top_columns_time(time, sizeof(time), (uint64_t)(uptime_s * 1e9));
-		format_text_addf(&screen->line, " up %s", time);
-	}
 	if (process->ended)
 		format_text_add_string(&screen->line, " ended");
 }
@@ -236,80 +235,114 @@ static const struct daemon_vm *first_vm(const struct top_screen *screen,
 	return header->vm_count ? &header->vms[0] : NULL;
 }
 
-static void draw_title(struct top_screen *screen, const struct daemon_live_header *header)
+/* The fork is the first word of the layout's text. */
+static void add_fork(struct top_screen *screen, const char *layout)
+{
+	size_t len = strcspn(layout, ",");
+	char fork[32];
+
+	snprintf(fork, sizeof(fork), "%.*s", (int)len, layout);
+	format_text_add_string(&screen->line, ", ");
+	top_draw_text(screen, fork, sizeof(fork), TOP_CUT_END);
+}
+
+static void draw_title(struct top_screen *screen, const struct daemon_live_header *header,
+		       const struct recent *recent)
 {
 	const struct daemon_vm *vm = first_vm(screen, header);
+	int x = 0;
 
+	top_draw_line(screen, 0, TOP_LOOK_PLAIN);
 	format_text_add_string(&screen->line, "ljtop  ");
 	add_process(screen, header);
+	draw_piece(screen, 0, &x, TOP_LOOK_TITLE);
 	if (vm && vm->version[0]) {
 		format_text_add_string(&screen->line, "  ");
 		top_draw_text(screen, vm->version, 30, TOP_CUT_END);
+		if (vm->layout[0])
+			add_fork(screen, vm->layout);
 	}
-	if (vm && vm->layout[0]) {
-		format_text_add_string(&screen->line, "  ");
-		top_draw_text(screen, vm->layout, (size_t)COLS, TOP_CUT_END);
-	}
-	top_draw_line(screen, 0, TOP_LOOK_TITLE);
-}
-
-static void draw_numbers(struct top_screen *screen, const struct daemon_live_header *header,
-			 const struct recent *recent)
-{
-	char how[256];
-
-	top_describe_capture(header, how, sizeof(how));
-	format_text_addf(&screen->line,
-			 "ticks %" PRIu64 "  full %.1f%%  late %" PRIu64 "  missed %" PRIu64
-			 "  %s  CPU %.1f%%",
-			 header->ticks, top_full_percent(header->outcomes), header->late_ticks,
-			 header->missed_ticks, how,
+	format_text_addf(&screen->line, "  %u Hz %s, %.1f %% CPU", header->rate_hz,
+			 header->capture == DAEMON_CAPTURE_KERNEL ? "(kernel)" : "(stops)",
 			 format_percent(recent->cpu_ns, recent->span_ns));
-	if (header->dropped)
-		format_text_addf(&screen->line, "  dropped %" PRIu64, header->dropped);
-	/* Last, because the user knows it and a narrow screen cuts it off. */
-	format_text_addf(&screen->line, "  %u Hz", header->rate_hz);
-	top_draw_line(screen, 1, TOP_LOOK_PLAIN);
+	draw_piece(screen, 0, &x, TOP_LOOK_PLAIN);
 }
 
 static size_t spark_columns(void)
 {
-	size_t columns = ((size_t)COLS - LABEL_COLUMNS - 3) / 3;
+	size_t columns = (size_t)COLS / 12;
 
 	return columns < SPARK_MIN	       ? SPARK_MIN
 	       : columns > HISTORY_COLUMNS_MAX ? HISTORY_COLUMNS_MAX
 					       : columns;
 }
 
-static void draw_bar(struct top_screen *screen, const struct recent *recent,
-		     const struct history *history)
+/* Processor time of the threads in percent of one processor. */
+static double used_percent(const struct daemon_live_header *header, const struct recent *recent)
 {
-	size_t spark = spark_columns(), columns[TOP_ACTIVITY_COUNT];
-	size_t bar = (size_t)COLS - LABEL_COLUMNS - 3 - spark - 1;
-	int x = LABEL_COLUMNS + 1;
+	double ticks = (double)recent->span_ns * header->rate_hz / 1e9;
 
-	format_text_addf(&screen->line, "%-*s[%*s] ", LABEL_COLUMNS, "VM", (int)bar, "");
-	top_draw_line(screen, 2, TOP_LOOK_PLAIN);
-	draw_states(screen, history, x + (int)bar + 2, spark);
-	top_columns_share(recent->parts, TOP_ACTIVITY_COUNT, bar, columns);
-	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++) {
-		for (size_t column = 0; column < columns[i]; column++)
-			format_text_add(&screen->line, &parts[i].letter, 1);
-		if (columns[i])
-			top_draw_at(screen, 2, x, TOP_LOOK_PART_0 + (enum top_look)i);
-		x += (int)columns[i];
-	}
+	return ticks > 0 ? 100 * (double)recent->running / ticks : 0;
 }
 
-static void draw_legend(struct top_screen *screen, const struct recent *recent)
+static void draw_use(struct top_screen *screen, const struct daemon_live_header *header,
+		     const struct recent *recent, const struct history *history)
 {
-	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
-		/* This part is usually 0 and the line is full, so show it only if necessary. */
-		if (i != TOP_UNSCHEDULED || recent->parts[i])
-			format_text_addf(&screen->line, " %c %s %.0f%%", parts[i].letter,
-					 parts[i].name,
-					 format_percent(recent->parts[i], recent->sum));
-	top_draw_line(screen, 3, TOP_LOOK_PLAIN);
+	uint64_t ready = recent->running + recent->parts[TOP_UNSCHEDULED];
+	size_t spark = spark_columns();
+	int x = 0;
+
+	top_draw_line(screen, 1, TOP_LOOK_PLAIN);
+	format_text_addf(&screen->line, "CPU %.0f %% ", used_percent(header, recent));
+	draw_piece(screen, 1, &x, TOP_LOOK_PLAIN);
+	draw_states(screen, history, x, spark);
+	x += (int)spark + 1;
+	for (size_t i = 0; i < PARTS; i++) {
+		uint64_t part = recent->parts[parts[i].activity];
+
+		if (parts[i].is_rare && !part)
+			continue;
+		format_text_addf(&screen->line, " %s %.0f", parts[i].name,
+				 format_percent(part, recent->running));
+		draw_piece(screen, 1, &x, TOP_LOOK_STATE_0 + (enum top_look)parts[i].activity);
+	}
+	format_text_add_string(&screen->line, " %");
+	if (recent->parts[TOP_UNSCHEDULED])
+		format_text_addf(&screen->line, "  waiting for CPU %.0f %%",
+				 format_percent(recent->parts[TOP_UNSCHEDULED], ready));
+	draw_piece(screen, 1, &x, TOP_LOOK_PLAIN);
+}
+
+/* What the collector does, in a word. */
+static const char *phase_word(unsigned phase)
+{
+	static const struct {
+		const char *name, *word;
+	} words[] = {
+		{ "pause", "collector pauses" }, { "propagate", "marking" },
+		{ "atomic", "marking" },	 { "sweep string", "sweeping" },
+		{ "sweep", "sweeping" },	 { "finalize", "finalizing" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(words[i].name, daemon_gc_phase_name(phase)) == 0)
+			return words[i].word;
+	return "";
+}
+
+/* Trouble that a reader of the numbers must know. */
+static void add_trouble(struct top_screen *screen, const struct daemon_live_header *header)
+{
+	uint64_t stopped = 0;
+
+	for (int i = 0; i < DAEMON_REASON_COUNT; i++)
+		stopped += header->reasons[i].samples;
+	if (header->capture == DAEMON_CAPTURE_KERNEL && stopped)
+		format_text_addf(&screen->line, "  %" PRIu64 " by stops", stopped);
+	if (header->missed_ticks)
+		format_text_addf(&screen->line, "  missed %" PRIu64, header->missed_ticks);
+	if (header->dropped)
+		format_text_addf(&screen->line, "  dropped %" PRIu64, header->dropped);
 }
 
 static void draw_heap(struct top_screen *screen, const struct daemon_live_header *header,
@@ -317,47 +350,28 @@ static void draw_heap(struct top_screen *screen, const struct daemon_live_header
 {
 	const struct daemon_history_point *point = daemon_live_history(screen->session, 0);
 	const struct daemon_vm *vm = first_vm(screen, header);
-	size_t spark = (size_t)COLS / 5;
 	char bytes[16];
 
 	top_columns_bytes(bytes, sizeof(bytes), point ? point->heap_bytes : 0);
-	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "heap", bytes);
-	add_history(screen, history, heap_of, spark);
-	if (vm && vm->has_heap) {
-		top_columns_bytes(bytes, sizeof(bytes), vm->threshold_bytes);
-		format_text_addf(&screen->line, "  GC %s, next %s",
-				 daemon_gc_phase_name(vm->gc_phase), bytes);
-	}
-	if (vm && vm->has_pace)
-		format_text_addf(&screen->line, "  pause %" PRIu32 " step %" PRIu32, vm->pause,
-				 vm->step_multiplier);
+	format_text_addf(&screen->line, "heap %s ", bytes);
+	add_heap_history(screen, history, spark_columns());
+	if (vm && vm->has_heap)
+		format_text_addf(&screen->line, "  %s", phase_word(vm->gc_phase));
 	if (point && point->has_allocated) {
 		top_columns_bytes(bytes, sizeof(bytes),
 				  (uint64_t)per_second(recent->allocated, recent));
-		format_text_addf(&screen->line, "  alloc %s/s", bytes);
+		format_text_addf(&screen->line, ", +%s/s", bytes);
 	}
-	top_draw_line(screen, 4, TOP_LOOK_PLAIN);
-}
-
-static void draw_traces(struct top_screen *screen, const struct daemon_live_header *header,
-			const struct recent *recent, const struct history *history)
-{
-	const struct daemon_history_point *point = daemon_live_history(screen->session, 0);
-	const struct daemon_vm *vm = first_vm(screen, header);
-	size_t spark = (size_t)COLS / 8;
-	/* A build that does not count them may have more. */
-	const char *least = vm && vm->is_counted ? "" : ">=";
-	char bytes[16];
-
-	top_columns_bytes(bytes, sizeof(bytes), point ? point->mcode_bytes : 0);
-	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "mcode", bytes);
-	add_history(screen, history, machine_code_of, spark);
-	format_text_addf(&screen->line, "  traces %" PRIu64 "  %s%.1f new/s  %s%.1f aborted/s",
-			 point ? point->traces : 0, least, per_second(recent->created, recent),
-			 least, per_second(recent->aborted, recent));
 	if (vm && vm->has_traces && !vm->jit_on)
-		format_text_add_string(&screen->line, "  JIT off");
-	top_draw_line(screen, 5, TOP_LOOK_PLAIN);
+		format_text_add_string(&screen->line, "  compiler off");
+	else
+		format_text_addf(&screen->line, "  traces %" PRIu64 ", +%.0f/s, %.1f aborts/s",
+				 point ? point->traces : 0, per_second(recent->created, recent),
+				 per_second(recent->aborted, recent));
+	format_text_addf(&screen->line, "  full chains %.0f %%",
+			 top_full_percent(header->outcomes));
+	add_trouble(screen, header);
+	top_draw_line(screen, 2, TOP_LOOK_PLAIN);
 }
 
 void top_draw_header(struct top_screen *screen)
@@ -367,10 +381,7 @@ void top_draw_header(struct top_screen *screen)
 	struct history history;
 
 	collect_history(screen, spark_columns(), &history);
-	draw_title(screen, header);
-	draw_numbers(screen, header, &recent);
-	draw_bar(screen, &recent, &history);
-	draw_legend(screen, &recent);
+	draw_title(screen, header, &recent);
+	draw_use(screen, header, &recent, &history);
 	draw_heap(screen, header, &recent, &history);
-	draw_traces(screen, header, &recent, &history);
 }
