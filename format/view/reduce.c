@@ -55,6 +55,13 @@ static bool is_runtime(const char *module, const char *name)
 	       strcmp(name, "_start") == 0;
 }
 
+/** Whether a name is only an offset in the module, as in "nginx+0x1234". */
+static bool is_unnamed(const char *module, const char *name)
+{
+	return *module && starts_with(name, module) &&
+	       strncmp(name + strlen(module), "+0x", 3) == 0;
+}
+
 static enum view_class native_class(const struct format_function *function)
 {
 	const char *module = module_of(function), *name = function->name ? function->name : "";
@@ -66,6 +73,8 @@ static enum view_class native_class(const struct format_function *function)
 		return VIEW_RUNTIME;
 	if (is_luajit(module, name))
 		return VIEW_LUAJIT;
+	if (is_unnamed(module, name))
+		return VIEW_UNNAMED;
 	return *module ? VIEW_OWN : VIEW_UNKNOWN;
 }
 
@@ -98,7 +107,7 @@ enum view_class view_class_of(const struct format_function *function)
 static bool is_native(enum view_class class)
 {
 	return class == VIEW_LUAJIT || class == VIEW_RUNTIME || class == VIEW_OWN ||
-	       class == VIEW_UNKNOWN;
+	       class == VIEW_UNNAMED || class == VIEW_UNKNOWN;
 }
 
 static size_t find_class(const enum view_class *classes, size_t count, enum view_class wanted)
@@ -119,32 +128,36 @@ static size_t first_lua(const enum view_class *classes, size_t count)
 	return lua < count ? lua : find_class(classes, count, VIEW_CFUNC);
 }
 
-/** @return The frame that names all code before @p end: the newest native one of the program's own,
- * else the oldest one of LuaJIT, else the oldest one. @p end if there is none. */
+/** @return The frame that names all code before @p end: the newest native one of the program's own
+ * that has a name, else the newest without, else the oldest one of LuaJIT, else the oldest one. @p
+ * end if there is none. */
 static size_t naming_frame(const enum view_class *classes, size_t end)
 {
-	size_t oldest = end, luajit = end;
+	size_t oldest = end, luajit = end, unnamed = end;
 
 	for (size_t i = end; i-- > 0;) {
 		if (classes[i] == VIEW_OWN)
 			return i;
+		if (classes[i] == VIEW_UNNAMED && unnamed == end)
+			unnamed = i;
 		if (classes[i] == VIEW_LUAJIT)
 			luajit = i;
 		if (is_native(classes[i]))
 			oldest = i;
 	}
-	return luajit < end ? luajit : oldest;
+	return unnamed < end ? unnamed : luajit < end ? luajit : oldest;
 }
 
-/** Whether a native frame is shown. @param inside Whether LuaJIT called it: then its own functions
- * and the C library's are the caller's work. */
+/** Whether a native frame is shown. Functions without a name are their caller's work. @param inside
+ * Whether LuaJIT called it: then its own functions and the C library's are the caller's work, too.
+ */
 static bool shows_native(enum view_class class, bool *inside)
 {
 	if (class == VIEW_LUAJIT)
 		*inside = true;
 	else if (class != VIEW_RUNTIME)
 		*inside = false;
-	return !*inside;
+	return !*inside && class != VIEW_UNNAMED;
 }
 
 bool view_tells_nothing(const enum view_class *classes, size_t count)
@@ -214,8 +227,7 @@ bool view_step_function(enum view_step_kind kind, const struct format_function *
 		format_text_add_string(text, "]");
 	} else if (*module) {
 		add_module(text, module);
-		/* A name such as "nginx+0x1234" says no more than the module does. */
-		if (!starts_with(name, module) || name[strlen(module)] != '+')
+		if (!is_unnamed(module, name))
 			format_text_addf(text, ": %s", name);
 	} else {
 		format_text_add_string(text, name);

@@ -14,6 +14,7 @@ enum view_class {
 	VIEW_LUAJIT,  /**< Native code of LuaJIT itself, its C API included. */
 	VIEW_RUNTIME, /**< Native code of the C library and the loader. */
 	VIEW_OWN,     /**< Other native code of a known module: the program's, or a library's. */
+	VIEW_UNNAMED, /**< The same, of a function without a name. */
 	VIEW_UNKNOWN, /**< Native code of an unknown module. */
 	VIEW_MARK,    /**< Not code: a process, a wait, a gap in the chain. Always kept. */
 };

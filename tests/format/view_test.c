@@ -79,6 +79,16 @@ static const struct example examples[] = {
 	    VM("lua_pcall", "app"), LUA("g"), VM("lj_gc_step", "app") },
 	  "app: main;f;app_call;call;g",
 	  "f;app_call;g" },
+	/* Code without a name is its caller's. */
+	{ { NATIVE("main", "app"), NATIVE("app+0x12", "app"), LUA("f"), CFUNC("cjson.decode"),
+	    NATIVE("cjson.so+0x38c0", "/usr/lib/cjson.so"), NATIVE("strtod", "libc.so.6") },
+	  "app: main;f;cjson.decode;strtod",
+	  "f;cjson.decode" },
+	{ { NATIVE("app+0x12", "app"), NATIVE("app+0x34", "app"), LUA("f"), CFUNC("c"),
+	    NATIVE("app+0x56", "app"), VM("lua_call", "app"), NATIVE("app+0x78", "app") },
+	  "app;f;c",
+	  "f;c" },
+	{ { NATIVE("app+0x12", "app"), NATIVE("app+0x34", "app") }, "[app]", "[app]" },
 	/* Functions called through the FFI are below LuaJIT's or compiled code. */
 	{ { NATIVE("main", "app"), LUA("f"), VM("lj_ccall_func", "app"),
 	    NATIVE("deflate", "libz.so.1"), NATIVE("memcpy", "libc.so.6") },

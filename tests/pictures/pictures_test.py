@@ -117,7 +117,7 @@ def check_flamegraph(draw, ljreport, folder):
     merged = run(draw, "--merge", feed=FOLDED)
     check(merged == MERGED, f"merged chains: {merged}")
     graph, path = os.path.join(folder, "graph.svg"), os.path.join(folder, "picture.svg")
-    run(ljreport, "-f", "svg", "--annotate=jit", "--title", "a & b", "-o", graph, "-", feed=merged)
+    run(ljreport, "-f", "svg", "--native=all", "--annotate=jit", "--title", "a & b", "-o", graph, "-", feed=merged)
     run(draw, graph, path, feed="")
     picture = ET.parse(path).getroot()
     check(picture.find(SVG + "title").text == "a & b", "the title")
