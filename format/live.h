@@ -99,8 +99,9 @@ struct format_live_row {
 	uint32_t line;	   /**< LINES: the line. FUNCTIONS: the first line. Otherwise 0. */
 	/** THREADS has both; PROCESSES, TRACES and COROUTINES have only pid. Otherwise 0. */
 	int32_t pid, tid;
-	uint64_t coroutine; /**< COROUTINES: address of its lua_State; otherwise 0. */
-	uint32_t trace;	    /**< TRACES: the trace number. */
+	uint64_t coroutine;  /**< COROUTINES: address of its lua_State; otherwise 0. */
+	uint32_t coroutines; /**< COROUTINE_GROUPS: how many there were; otherwise 0. */
+	uint32_t trace;	     /**< TRACES: the trace number. */
 	/** TRACES: samples by how well the location in the trace is known, since the beginning. */
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	struct format_live_count count;
@@ -119,6 +120,9 @@ enum format_live_view {
 	FORMAT_LIVE_COROUTINES,
 	FORMAT_LIVE_THREADS,
 	FORMAT_LIVE_PROCESSES,
+	/** COROUTINES that began with the same function as one row, main coroutines as another. A
+	 * sample may count for several of them, so `total` is at most all samples. */
+	FORMAT_LIVE_COROUTINE_GROUPS,
 	FORMAT_LIVE_VIEW_COUNT,
 };
 
@@ -140,7 +144,7 @@ struct format_live_query {
 	/** DEFAULT means ALL, and NONE means PROGRAM without natives. Ids of rows of ALL mean
 	 * nothing to the other two, and the other way round. */
 	enum format_native native;
-	bool no_natives; /**< Omit native functions; what they use counts to their callers. */
+	bool no_natives;    /**< Omit native functions; what they use counts to their callers. */
 	const char *filter; /**< Only rows whose name or location contains this text, in any case;
 			       NULL or "": all rows. */
 	int32_t pid, tid;   /**< Only samples of this process or thread; 0: all. These counts come

@@ -250,6 +250,7 @@ static struct format_live_row row_of(const struct format_live *live, enum format
 		return coroutine_row(live, id);
 	case FORMAT_LIVE_THREADS:
 	case FORMAT_LIVE_PROCESSES:
+	case FORMAT_LIVE_COROUTINE_GROUPS:
 	case FORMAT_LIVE_VIEW_COUNT:
 		thread = live_table_key(
 			view == FORMAT_LIVE_THREADS ? &live->threads : &live->processes, id);
@@ -283,6 +284,7 @@ static const struct live_table *table_of(const struct format_live *live, enum fo
 		[FORMAT_LIVE_COROUTINES] = &live->coroutines,
 		[FORMAT_LIVE_THREADS] = &live->threads,
 		[FORMAT_LIVE_PROCESSES] = &live->processes,
+		[FORMAT_LIVE_COROUTINE_GROUPS] = &live->coroutines,
 	};
 
 	return tables[view];
@@ -426,7 +428,7 @@ static struct live_count *count_nodes(const struct format_live *live,
 static bool has_own_counts(const struct format_live_query *query)
 {
 	return query->view == FORMAT_LIVE_COROUTINES || query->view == FORMAT_LIVE_THREADS ||
-	       query->view == FORMAT_LIVE_PROCESSES;
+	       query->view == FORMAT_LIVE_PROCESSES || query->view == FORMAT_LIVE_COROUTINE_GROUPS;
 }
 
 static bool needs_nodes(const struct format_live_query *query)
@@ -442,7 +444,7 @@ static bool is_asked_for(const struct format_live *live, const struct format_liv
 
 	if (!has_own_counts(query))
 		return true;
-	if (query->view == FORMAT_LIVE_COROUTINES) {
+	if (table_of(live, query->view) == &live->coroutines) {
 		of.pid = ((const struct live_coroutine_key *)live_table_key(&live->coroutines, id))
 				 ->pid;
 		of.tid = live->coroutine_info[id].tid;
@@ -452,6 +454,66 @@ static bool is_asked_for(const struct format_live *live, const struct format_liv
 	}
 	return (!query->pid || query->pid == of.pid) &&
 	       (!query->tid || !of.tid || query->tid == of.tid);
+}
+
+/* The row of a coroutine's group: its function's, or one of three for coroutines without: main
+ * ones, others, and folded ones. */
+static struct format_live_row *group_of(struct live_rows *groups, const struct format_live *live,
+					uint32_t id, uint32_t *places)
+{
+	const struct live_coroutine_key *key = live_table_key(&live->coroutines, id);
+	uint32_t function = live->coroutine_info[id].function;
+	uint32_t place = function != FORMAT_LIVE_OTHER ? function
+			 : id == FORMAT_LIVE_OTHER     ? FORMAT_LIVE_OTHER
+						       : live->functions.count + !key->is_main;
+	struct format_live_row row = coroutine_row(live, id);
+	struct failure why;
+
+	if (!places[place]) {
+		row.id = place;
+		row.coroutine = 0;
+		row.pid = 0;
+		if (live_rows_add(groups, &row, &why) != 0)
+			return NULL;
+		places[place] = (uint32_t)groups->count;
+	}
+	return &groups->rows[places[place] - 1];
+}
+
+static int list_groups(const struct format_live *live, const struct format_live_query *query,
+		       struct live_rows *rows, struct failure *why)
+{
+	/* From function to the group's row, + 1. */
+	uint32_t *places = calloc((size_t)live->functions.count + 2, sizeof(*places));
+	const struct live_table *table = &live->coroutines;
+	int ret = places ? 0 : -1;
+
+	for (uint32_t id = 0; ret == 0 && id < table->count; id++) {
+		const struct live_count *count = &table->counts[id];
+		struct format_live_row *group;
+
+		if ((!count->total && !count->self) || !is_asked_for(live, query, id))
+			continue;
+		group = group_of(rows, live, id, places);
+		if (!group) {
+			ret = -1;
+			break;
+		}
+		group->coroutines++;
+		group->count.self += count->self;
+		group->count.guest += count->guest;
+		group->count.total += count->total;
+		group->count.window_self += count->window_self;
+		group->count.window_guest += count->window_guest;
+		group->count.window_total += count->window_total;
+	}
+	free(places);
+	for (size_t i = 0; i < rows->count; i++)
+		limit_total(live, &rows->rows[i]);
+	if (ret != 0)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list samples");
+	live_rows_finish(rows, query);
+	return 0;
 }
 
 static int list_rows(const struct format_live *live, const struct format_live_query *query,
@@ -493,7 +555,9 @@ int format_live_query(const struct format_live *live, const struct format_live_q
 		answer.samples = answer.window_samples = 0;
 		counts = count_nodes(asked, query, &answer, why);
 	}
-	if (texts.bytes && (counts || !needs_nodes(query)))
+	if (texts.bytes && query->view == FORMAT_LIVE_COROUTINE_GROUPS)
+		ret = list_groups(asked, query, &rows, why);
+	else if (texts.bytes && (counts || !needs_nodes(query)))
 		ret = list_rows(asked, query, counts ? counts : table->counts, &texts, &rows, why);
 	free(counts);
 	if (ret != 0) {

@@ -659,6 +659,44 @@ static void test_coroutines(void **state)
 	format_live_destroy(live);
 }
 
+static void expect_group(const struct format_live_rows *rows, const char *name, uint32_t coroutines,
+			 uint64_t self, uint64_t total)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		if (strcmp(rows->rows[i].name, name) == 0) {
+			assert_int_equal(coroutines, rows->rows[i].coroutines);
+			assert_counts(&rows->rows[i], self, self, total);
+			return;
+		}
+	fail_msg("no group %s", name);
+}
+
+/* By the function that they began with. */
+static void test_groups_of_coroutines(void **state)
+{
+	const struct format_live_query groups = { .view = FORMAT_LIVE_COROUTINE_GROUPS };
+	struct format_live *live = create(0, 0, 0);
+	struct format_live_rows rows;
+
+	(void)state;
+	announce_all(live);
+	sample_in(live, 0x2000, HELPER, 6);
+	sample_in(live, 0x2100, HELPER, 6);
+	sample_in(live, 0x2100, HELPER, 6);
+	sample_in(live, 0x2000, BURN, 6);
+	sample_in(live, 0x3000, FORMAT_NO_FUNCTION, 7);
+	rows = query(live, &groups);
+	assert_int_equal(4, rows.count);
+	assert_string_equal("helper", rows.rows[0].name);
+	assert_string_equal("lib/help.lua:3", rows.rows[0].location);
+	expect_group(&rows, "helper", 2, 3, 3);
+	expect_group(&rows, "burn", 1, 1, 1);
+	expect_group(&rows, "?", 1, 1, 1);
+	expect_group(&rows, "main", 1, 0, 5);
+	format_live_rows_deinit(&rows);
+	format_live_destroy(live);
+}
+
 /* More coroutines than there is room for: the cold ones fold, and nothing is lost. */
 static void test_many_coroutines(void **state)
 {
@@ -693,13 +731,14 @@ static void test_many_coroutines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions),      cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_calls),	       cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_window),	       cmocka_unit_test(test_names),
-		cmocka_unit_test(test_hostile_names),  cmocka_unit_test(test_folding),
-		cmocka_unit_test(test_folding_chains), cmocka_unit_test(test_million),
-		cmocka_unit_test(test_write),	       cmocka_unit_test(test_traces_and_threads),
-		cmocka_unit_test(test_coroutines),     cmocka_unit_test(test_many_coroutines),
+		cmocka_unit_test(test_functions),	cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_calls),		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_window),		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_hostile_names),	cmocka_unit_test(test_folding),
+		cmocka_unit_test(test_folding_chains),	cmocka_unit_test(test_million),
+		cmocka_unit_test(test_write),		cmocka_unit_test(test_traces_and_threads),
+		cmocka_unit_test(test_coroutines),	cmocka_unit_test(test_groups_of_coroutines),
+		cmocka_unit_test(test_many_coroutines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -290,8 +290,8 @@ static void write_name(const struct top_screen *screen, const struct top_row *ro
 		write_process(screen, row, text);
 	else
 		format_text_add_string(text, row->name[0] ? scrolled(screen, row->name) : "?");
-	if (row->coroutine)
-		format_text_addf(text, " 0x%" PRIx64, row->coroutine);
+	if (row->coroutines > 1)
+		format_text_addf(text, "  %" PRIu32 " coroutines", row->coroutines);
 	/* Several processes may have rows with equal names. */
 	if ((choice->view == TOP_VIEW_TRACES || choice->view == TOP_VIEW_COROUTINES) &&
 	    daemon_live_header(screen->session)->process_count > 1 && row->pid)

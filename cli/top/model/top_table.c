@@ -104,7 +104,7 @@ struct top_row *top_table_add(struct top_table *table, const struct format_live_
 				 .function = from->function,
 				 .line = from->line,
 				 .trace = from->trace,
-				 .coroutine = from->coroutine,
+				 .coroutines = from->coroutines,
 				 .pid = from->pid,
 				 .tid = from->tid,
 				 .self = choice->window ? window_self : all_self,
@@ -156,8 +156,8 @@ static uint64_t id_of(const struct top_row *row, enum top_view view)
 	case TOP_VIEW_MODULES:
 		return hash_words(row->name, strlen(row->name), 0);
 	case TOP_VIEW_COROUTINES:
-		return hash_words(row->name, strlen(row->name), 0) ^ row->coroutine ^
-		       (uint64_t)(uint32_t)row->pid << 32;
+		return hash_words(row->location, strlen(row->location),
+				  hash_words(row->name, strlen(row->name), 0));
 	case TOP_VIEW_TRACES:
 		return (uint64_t)(uint32_t)row->pid << 32 | row->trace;
 	case TOP_VIEW_THREADS:
@@ -204,7 +204,7 @@ int top_table_list(struct top_table *table, const struct format_live *live,
 		[TOP_VIEW_LINES] = FORMAT_LIVE_LINES,
 		[TOP_VIEW_MODULES] = FORMAT_LIVE_MODULES,
 		[TOP_VIEW_TRACES] = FORMAT_LIVE_TRACES,
-		[TOP_VIEW_COROUTINES] = FORMAT_LIVE_COROUTINES,
+		[TOP_VIEW_COROUTINES] = FORMAT_LIVE_COROUTINE_GROUPS,
 	};
 	struct format_live_query query = top_table_query(choice, views[choice->view]);
 	struct format_live_rows rows;
@@ -226,6 +226,7 @@ void top_choice_begin(struct top_choice *choice, const struct format_live_query 
 		[FORMAT_LIVE_MODULES] = TOP_VIEW_MODULES,
 		[FORMAT_LIVE_TRACES] = TOP_VIEW_TRACES,
 		[FORMAT_LIVE_COROUTINES] = TOP_VIEW_COROUTINES,
+		[FORMAT_LIVE_COROUTINE_GROUPS] = TOP_VIEW_COROUTINES,
 		[FORMAT_LIVE_THREADS] = TOP_VIEW_THREADS,
 		[FORMAT_LIVE_PROCESSES] = TOP_VIEW_THREADS,
 	};

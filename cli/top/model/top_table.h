@@ -57,11 +57,11 @@ enum top_mark {
 struct top_row {
 	uint64_t id; /**< Stays the same for the same object in the view's next table. */
 	const char *name, *location;
-	const char *chunk; /**< As the VM stores it, unsafe for a terminal; or NULL. */
+	const char *chunk;   /**< As the VM stores it, unsafe for a terminal; or NULL. */
+	uint32_t coroutines; /**< How many the row stands for; 0: it is none. */
 	enum format_kind kind;
 	enum top_mark mark;
 	uint32_t function, line, trace;
-	uint64_t coroutine; /**< Address, for coroutines. */
 	int32_t pid, tid;
 	unsigned depth;
 	uint64_t self, total;
