@@ -46,6 +46,13 @@ static const char *family_name(const char *family)
 	return "mainline";
 }
 
+const char *luastate_fork_of(const struct luastate_layout *layout)
+{
+	if (strcmp(layout->family, "openresty") == 0)
+		return "OpenResty";
+	return strcmp(layout->family, "tarantool") == 0 ? "Tarantool" : "LuaJIT";
+}
+
 void luastate_describe_layout(const struct luastate_layout *layout, char *ret_text, size_t size)
 {
 	snprintf(ret_text, size, "%s, %s, commits %s (%s) to %s (%s)", family_name(layout->family),

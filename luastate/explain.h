@@ -26,6 +26,9 @@ size_t luastate_interpreter_count(const struct luastate *state);
 void luastate_interpreter_get(const struct luastate *state, size_t index,
 			      struct luastate_interpreter *ret_interpreter);
 
+/** @return "LuaJIT", "OpenResty" or "Tarantool": whose builds have this layout. */
+const char *luastate_fork_of(const struct luastate_layout *layout);
+
 /** Describe a row of layouts.table in one line: fork, value model, range of commits. */
 void luastate_describe_layout(const struct luastate_layout *layout, char *ret_text, size_t size);
 

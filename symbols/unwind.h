@@ -43,6 +43,15 @@ int symbols_each_unwind_entry(struct symbols_space *space, uint64_t min_len,
 			      void *context, struct failure *why);
 
 /**
+ * Visit these entries of one mapping only.
+ * @param index As for symbols_space_get().
+ */
+int symbols_each_unwind_entry_in(struct symbols_space *space, size_t index, uint64_t min_len,
+				 bool (*visit)(void *context,
+					       const struct symbols_unwind_entry *entry),
+				 void *context, struct failure *why);
+
+/**
  * Copy bytes of a mapped file from the file (program text, read-only data). FAILURE_FAULT if no
  * readable file, nor the vDSO, is at @p address.
  */

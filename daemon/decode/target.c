@@ -251,7 +251,8 @@ static bool visit_entry(void *context, const struct symbols_unwind_entry *entry)
 		target->code[luastate_interpreter_count(target->lua) - 1] =
 			code_at(target, entry->start);
 		set_file(target, luastate_interpreter_count(target->lua) - 1, entry->start);
-		use_debug(target, entry->start);
+		if (!target->skips_debug)
+			use_debug(target, entry->start);
 	}
 	return true;
 }

@@ -97,6 +97,7 @@ struct daemon_target {
 	uint64_t code_ns;   /* earliest next search for interpreters */
 	bool code_due;
 	struct target_search search;
+	bool skips_debug; /* no debug information: it takes too long */
 	/* Pseudo functions: id + 1. */
 	uint32_t gc_ids[LUASTATE_GC_PHASES], vm_work_ids[LUASTATE_VM_WORKS];
 	struct target_exit *exits;

@@ -5,11 +5,11 @@
 #include "attach/process.h"
 
 #include <errno.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "attach/array.h"
+#include "daemon/targets/name_patterns.h"
 #include "daemon/tick_clock.h"
 
 enum {
@@ -28,8 +28,7 @@ struct pid_list {
 
 struct finder {
 	const struct daemon_options *options;
-	regex_t *patterns;
-	size_t pattern_count;
+	struct name_patterns *patterns;
 	/* A process is checked until two polls have seen it, because a new process usually calls
 	 * exec soon. */
 	struct pid_list last, older;
@@ -42,21 +41,13 @@ int finder_create(const struct daemon_options *options, struct finder **ret_find
 {
 	struct finder *finder = calloc(1, sizeof(*finder));
 
-	if (finder)
-		finder->patterns = calloc(options->name_count + 1, sizeof(*finder->patterns));
-	if (!finder || !finder->patterns) {
-		finder_destroy(finder);
+	if (!finder)
 		return failure_set_errno(why, ENOMEM, 0, "find processes");
+	if (name_patterns_create(options->names, options->name_count, &finder->patterns, why)) {
+		finder_destroy(finder);
+		return -1;
 	}
 	finder->options = options;
-	for (size_t i = 0; i < options->name_count; i++) {
-		if (regcomp(&finder->patterns[i], options->names[i], REG_EXTENDED | REG_NOSUB)) {
-			finder_destroy(finder);
-			return failure_set(why, FAILURE_INVALID, 0, 0, i,
-					   "understand a regular expression");
-		}
-		finder->pattern_count++;
-	}
 	*ret_finder = finder;
 	return 0;
 }
@@ -65,9 +56,7 @@ void finder_destroy(struct finder *finder)
 {
 	if (!finder)
 		return;
-	for (size_t i = 0; i < finder->pattern_count; i++)
-		regfree(&finder->patterns[i]);
-	free(finder->patterns);
+	name_patterns_destroy(finder->patterns);
 	free(finder->last.pids);
 	free(finder->older.pids);
 	free(finder);
@@ -84,14 +73,8 @@ static bool has_name(const struct finder *finder, pid_t pid)
 {
 	struct attach_names names;
 
-	if (finder->pattern_count == 0 || !attach_names_of(pid, &names))
-		return false;
-	for (size_t i = 0; i < finder->pattern_count; i++)
-		if (regexec(&finder->patterns[i], names.command, 0, NULL, 0) == 0 ||
-		    (names.program[0] &&
-		     regexec(&finder->patterns[i], names.program, 0, NULL, 0) == 0))
-			return true;
-	return false;
+	return finder->options->name_count > 0 && attach_names_of(pid, &names) &&
+	       name_patterns_match(finder->patterns, &names);
 }
 
 /* Whether the process is a child or later descendant of a recorded one. Its parent may have ended
@@ -144,7 +127,8 @@ void finder_poll(struct finder *finder, const struct finder_listener *listener, 
 	struct failure why; /* out of memory or descriptors: perhaps not for long */
 	uint64_t took_ns;
 
-	if ((!finder->options->children && finder->pattern_count == 0) || now_ns < finder->poll_ns)
+	if ((!finder->options->children && finder->options->name_count == 0) ||
+	    now_ns < finder->poll_ns)
 		return;
 	if (attach_list_processes(&now.pids, &now.count, &why) == 0) {
 		check_processes(finder, listener, &now);

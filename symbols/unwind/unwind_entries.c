@@ -187,3 +187,24 @@ int symbols_each_unwind_entry(struct symbols_space *space, uint64_t min_len,
 		*why = space->shortage;
 	return -1;
 }
+
+int symbols_each_unwind_entry_in(struct symbols_space *space, size_t index, uint64_t min_len,
+				 bool (*visit)(void *context,
+					       const struct symbols_unwind_entry *entry),
+				 void *context, struct failure *why)
+{
+	struct symbols_object *object;
+	uint64_t bias;
+
+	space->shortage.kind = FAILURE_NONE;
+	object = symbols_space_bind(space, index, &bias);
+	if (object && !search_object(space, object, min_len))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep unwind entries");
+	if (object)
+		visit_mapping(object, bias, &space->maps.list[index], visit, context);
+	if (space->shortage.kind == FAILURE_NONE)
+		return 0;
+	if (why)
+		*why = space->shortage;
+	return -1;
+}
