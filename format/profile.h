@@ -51,6 +51,12 @@ int format_profile_read(FILE *file, struct format_profile **ret_profile, struct 
 void format_profile_destroy(struct format_profile *profile);
 enum format_stream_kind format_profile_kind(const struct format_profile *profile);
 
+/** Whether any sample has its process: as a label, or as the outermost frame. */
+bool format_profile_has_processes(const struct format_profile *profile);
+
+/** Whether any sample has its thread. */
+bool format_profile_has_threads(const struct format_profile *profile);
+
 /** The value that a memory profile shows as call chains. */
 enum format_memory {
 	FORMAT_MEMORY_INUSE_SPACE, /**< Bytes that are still allocated at the end. */

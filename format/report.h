@@ -83,6 +83,9 @@ int format_report_print(const struct format_report_ops *report, const struct for
 			struct failure *why);
 const struct format_report_ops *format_report_find(const char *name);
 
+/** @return The suffixes of a report's files, separated by blanks. */
+const char *format_report_suffixes(const struct format_report_ops *report);
+
 /** @return The report for a file name, by its suffix ("out.svg", also "out.svg.gz"); NULL if none
  * matches. */
 const struct format_report_ops *format_report_for(const char *path);

@@ -89,6 +89,10 @@ const struct format_writer_ops *format_writer_find(const char *name);
 /** @return The format for a file name ("out.pb.gz", also "out.folded.gz"); NULL if none matches. */
 const struct format_writer_ops *format_writer_for(const char *path);
 
+/** @return Whether a file name ends in what looks like a suffix, known or not; .gz alone does not
+ * count: "out.xyz", not "out" and "out.gz". */
+bool format_has_suffix(const char *path);
+
 /** @return Length of a file name without its format suffix, or without its last suffix: "out" in
  * "out.pb.gz", "out.folded.gz" and "out.dat". */
 size_t format_stem_len(const char *path);

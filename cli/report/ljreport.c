@@ -78,6 +78,34 @@ static int check_profiles(const struct arguments *arguments, const struct format
 	return REPORT_DONE;
 }
 
+/** Say so if the requested roots of chains are not in the profile, or not in the report. */
+static void tell_roots(const struct arguments *arguments, const struct format_profile *profile)
+{
+	static const char *const with_roots[] = { "folded", "svg", "html" };
+	unsigned roots = arguments->options.roots;
+	bool lacks_processes =
+		(roots & FORMAT_ROOTS_PROCESS) && !format_profile_has_processes(profile);
+	bool lacks_threads = (roots & FORMAT_ROOTS_THREAD) && !format_profile_has_threads(profile);
+	bool has_effect = !roots;
+
+	for (size_t i = 0; i < sizeof(with_roots) / sizeof(with_roots[0]); i++)
+		has_effect |= strcmp(arguments->report->name, with_roots[i]) == 0;
+	if (has_effect && !lacks_processes && !lacks_threads)
+		return;
+	progress_stop();
+	if (!has_effect)
+		fprintf(stderr, "ljreport: --roots has no effect on the format %s\n",
+			arguments->report->name);
+	else
+		fprintf(stderr,
+			"ljreport: %s: no sample has its %s, so --roots cannot show it (a sysprof "
+			"stream has none; pprof has both)\n",
+			arguments->inputs[0],
+			!lacks_threads	   ? "process"
+			: !lacks_processes ? "thread"
+					   : "process or thread");
+}
+
 static int tell_failure(const struct arguments *arguments, const struct failure *why)
 {
 	char text[PATH_MAX + 256];
@@ -353,6 +381,8 @@ static int run(struct arguments *arguments)
 				  arguments->report->needs_order || compares, &profile);
 	if (result == REPORT_DONE)
 		result = check_profiles(arguments, base, profile);
+	if (result == REPORT_DONE)
+		tell_roots(arguments, profile);
 	if (result == REPORT_DONE)
 		result = print_and_judge(arguments, base, profile);
 	progress_stop();

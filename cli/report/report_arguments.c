@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/common/options.h"
+#include "format/text.h"
 
 #define PROGRAM "ljreport"
 
@@ -182,6 +184,7 @@ static const struct options_word natives[] = {
 };
 
 static const struct options_word roots[] = {
+	{ "none", "default", 0 },
 	{ "process", NULL, FORMAT_ROOTS_PROCESS },
 	{ "thread", NULL, FORMAT_ROOTS_THREAD },
 	{ "process,thread", NULL, FORMAT_ROOTS_PROCESS | FORMAT_ROOTS_THREAD },
@@ -275,6 +278,32 @@ static int refuse(const char *text, const char *argument)
 	return options_refuse(PROGRAM, text, argument);
 }
 
+static int refuse_suffix(const char *path)
+{
+	struct format_text text = { 0 };
+	const char *message;
+	struct failure why;
+	int ret;
+
+	format_text_add_string(&text, "unknown suffix (known:");
+	for (size_t i = 0; format_reports[i]; i++)
+		format_text_addf(&text, " %s", format_report_suffixes(format_reports[i]));
+	format_text_add_string(&text, "; or give --format):");
+	if (format_text_take(&text, &message, &why) != 0)
+		message = "unknown suffix, so give --format:";
+	ret = refuse(message, path);
+	format_text_deinit(&text);
+	return ret;
+}
+
+/** Whether the path is a device or a pipe, whose name says nothing. */
+static bool is_no_file(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 /** Choose by the output's name if no format is given. */
 static int choose_report(struct arguments *arguments)
 {
@@ -287,6 +316,8 @@ static int choose_report(struct arguments *arguments)
 			return refuse(
 				"no report format matches the name: give --format with --output",
 				output);
+		if (!arguments->report && format_has_suffix(output) && !is_no_file(output))
+			return refuse_suffix(output);
 	}
 	if (!arguments->report)
 		arguments->report = format_report_find("top");

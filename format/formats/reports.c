@@ -63,6 +63,24 @@ const struct format_report_ops *format_report_find(const char *name)
 	return NULL;
 }
 
+const char *format_report_suffixes(const struct format_report_ops *report)
+{
+	/* ljrecord does not write these. */
+	static const struct {
+		const char *name, *suffixes;
+	} others[] = { { "top", ".txt .top" },
+		       { "markdown", ".md .markdown" },
+		       { "json", ".json" },
+		       { "leaks", ".leaks" },
+		       { "counters", ".counters" } };
+	const struct format_writer_ops *writer = format_writer_find(report->name);
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strcmp(others[i].name, report->name) == 0)
+			return others[i].suffixes;
+	return writer ? writer->suffixes : "";
+}
+
 const struct format_report_ops *format_report_for(const char *path)
 {
 	const struct format_writer_ops *writer = format_writer_for(path);

@@ -59,6 +59,15 @@ const struct format_writer_ops *format_writer_for(const char *path)
 	return NULL;
 }
 
+bool format_has_suffix(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t len = strlen(name);
+
+	len -= ends_in(name, len, ".gz", 3) ? 3 : 0;
+	return len > 1 && memchr(name + 1, '.', len - 1);
+}
+
 size_t format_stem_len(const char *path)
 {
 	size_t len = strlen(path), bare_len = len - (ends_in(path, len, ".gz", 3) ? 3 : 0);

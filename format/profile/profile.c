@@ -363,3 +363,22 @@ bool format_profile_has_samples(const struct format_profile *profile)
 {
 	return !*profile->unit && profile->kind == FORMAT_STREAM_SYSPROF;
 }
+
+bool format_profile_has_processes(const struct format_profile *profile)
+{
+	for (uint32_t i = 0; i < intern_count(profile->labels); i++)
+		if (profile_labels(profile, i)->pid)
+			return true;
+	for (uint32_t i = 0; i < format_functions_count(profile->functions); i++)
+		if (format_functions_get(profile->functions, i)->kind == FORMAT_KIND_PROCESS)
+			return true;
+	return false;
+}
+
+bool format_profile_has_threads(const struct format_profile *profile)
+{
+	for (uint32_t i = 0; i < intern_count(profile->labels); i++)
+		if (profile_labels(profile, i)->tid || profile_labels(profile, i)->thread)
+			return true;
+	return false;
+}

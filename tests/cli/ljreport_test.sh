@@ -52,8 +52,11 @@ cp "$folder/out" "$folder/kinds"
 check 0 '' -f folded --annotate=kind "$folder/kinds"
 cmp -s "$folder/out" "$folder/kinds" || fail 'kinds by way of folded differ'
 # A sysprof stream does not tell threads.
-check 0 '' -f folded --roots=process,thread "$stream"
+check 0 'no sample has its process or thread, so --roots cannot show it' -f folded --roots=process,thread "$stream"
 cmp -s "$folder/out" "$folder/lines" || fail 'roots that are not known'
+check 0 'no sample has its thread, so --roots cannot show it' -f svg --roots=thread "$stream"
+check 0 '--roots has no effect on the format top' --roots=thread "$stream"
+check 0 '' --roots=none "$stream"
 check 0 '' -f folded -o "$folder/file" "$stream"
 cmp -s "$folder/file" "$folder/lines" || fail '-o differs from standard output'
 check 0 '' -f folded -o - "$stream"
@@ -126,7 +129,8 @@ check 1 'argument is missing after -f' "$stream" -f
 check 1 'lines (line or function): words' --lines=words "$stream"
 check 1 'marks (jit, trace or kind): all' --annotate=all "$stream"
 check 1 'values (inuse_space, inuse_objects, alloc_space or alloc_objects): all' --memory=all "$memory"
-check 1 'roots (process, thread or process,thread): pid' --roots=pid "$stream"
+check 1 'roots (none, process, thread or process,thread): pid' --roots=pid "$stream"
+check 1 'unknown suffix (known: .*\.svg .*\.json .*; or give --format): foo.png: try' -o foo.png "$stream"
 
 # Input: 6
 check 6 'No such file' "$folder/nothing"

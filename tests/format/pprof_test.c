@@ -539,6 +539,20 @@ static void test_suffixes(void **state)
 	expect_format("", "none");
 }
 
+static void test_any_suffix(void **state)
+{
+	(void)state;
+	assert_true(format_has_suffix("out.xyz"));
+	assert_true(format_has_suffix("a.b/out.svg"));
+	assert_true(format_has_suffix("out.xyz.gz"));
+	assert_false(format_has_suffix("out"));
+	assert_false(format_has_suffix("out.gz"));
+	assert_false(format_has_suffix("a.b/out"));
+	assert_false(format_has_suffix("a.b/.out"));
+	assert_false(format_has_suffix("-"));
+	assert_false(format_has_suffix(""));
+}
+
 static void expect_stem(const char *path, const char *stem)
 {
 	assert_int_equal(strlen(stem), format_stem_len(path));
@@ -574,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_lines_of_a_function),
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_suffixes),
+		cmocka_unit_test(test_any_suffix),
 		cmocka_unit_test(test_stems),
 	};
 
