@@ -20,6 +20,9 @@ enum { COLUMNS = 80, TEXT_COLUMN = 26, WORDS_COLUMN = 28, WORDS_ONLY_COLUMN = 2 
 /* Longest list of words in a sentence; a longer list has one line for each word. */
 enum { TEXT_BYTES = 256 };
 
+/* Options that a message lists if an abbreviation fits several. */
+enum { ABBREVIATED_MAX = 4 };
+
 enum { OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_COMMON };
 
 /* Each command has these after its own options. */
@@ -43,13 +46,35 @@ static const struct options_entry *entry_at(const struct options *options, size_
 	return index < options->count ? &options->entries[index] : &common[index - options->count];
 }
 
-/* @return false after the last word. */
-static bool word_at(const struct options_entry *entry, size_t index, struct options_word *ret_word)
+/* The option that a former spelling means, or the entry itself. */
+static const struct options_entry *meant_by(const struct options *options,
+					    const struct options_entry *entry)
+{
+	for (size_t i = 0; entry->old_of && i < options->count; i++)
+		if (options->entries[i].name && !options->entries[i].old_of &&
+		    strcmp(options->entries[i].name, entry->old_of) == 0)
+			return &options->entries[i];
+	assert(!entry->old_of);
+	return entry;
+}
+
+/* @return false after the last word; former spellings count. */
+static bool any_word_at(const struct options_entry *entry, size_t index,
+			struct options_word *ret_word)
 {
 	if (entry->word_at)
 		return entry->word_at(index, ret_word);
 	*ret_word = entry->words[index];
 	return ret_word->name;
+}
+
+/* @return false after the last word that is shown. */
+static bool word_at(const struct options_entry *entry, size_t index, struct options_word *ret_word)
+{
+	for (size_t i = 0; any_word_at(entry, i, ret_word); i++)
+		if (!ret_word->is_old && index-- == 0)
+			return true;
+	return false;
 }
 
 static size_t count_words(const struct options_entry *entry)
@@ -75,6 +100,8 @@ static bool names(const char *list, const char *name)
 
 static bool exclude_each_other(const struct options_entry *one, const struct options_entry *other)
 {
+	if (one->old_of || other->old_of)
+		return false;
 	return names(one->excludes, other->name) || names(other->excludes, one->name);
 }
 
@@ -217,6 +244,8 @@ static void print_help(const struct options *options)
 	for (size_t i = 0; i < entry_count(options); i++) {
 		const struct options_entry *entry = entry_at(options, i);
 
+		if (entry->old_of)
+			continue;
 		if (entry->section && strcmp(entry->section, section) != 0)
 			printf("\n%s:\n", entry->section);
 		section = entry->section ? entry->section : section;
@@ -235,15 +264,17 @@ static void print_help(const struct options *options)
 /* ---- The list for completions ----------------------------------------------------------- */
 
 static const char *const kinds[] = {
-	[OPTIONS_ALONE] = "nothing", [OPTIONS_TEXT] = "text",	 [OPTIONS_NUMBER] = "text",
-	[OPTIONS_SECONDS] = "text",  [OPTIONS_TIME] = "text",	 [OPTIONS_SIZE] = "text",
-	[OPTIONS_WORD] = "words",    [OPTIONS_PIDS] = "pids",	 [OPTIONS_NAME] = "text",
-	[OPTIONS_FILE] = "file",     [OPTIONS_FOLDER] = "folder"
+	[OPTIONS_ALONE] = "nothing", [OPTIONS_TEXT] = "text", [OPTIONS_NUMBER] = "text",
+	[OPTIONS_TIME] = "text",     [OPTIONS_SIZE] = "text", [OPTIONS_WORD] = "words",
+	[OPTIONS_PIDS] = "pids",     [OPTIONS_NAME] = "text", [OPTIONS_FILE] = "file",
+	[OPTIONS_FOLDER] = "folder"
 };
 
-static const char *const operands[] = {
-	[OPTIONS_NO_OPERAND] = "none", [OPTIONS_COMMAND] = "command", [OPTIONS_FILES] = "file"
-};
+static const char *const operands[] = { [OPTIONS_NO_OPERAND] = "none",
+					[OPTIONS_COMMAND] = "command",
+					[OPTIONS_FILES] = "file",
+					[OPTIONS_PROCESSES] = "process",
+					[OPTIONS_PROCESSES_OR_COMMAND] = "process-or-command" };
 
 /* Print the text up to its first bracket, semicolon or colon. */
 static void list_brief(const char *text)
@@ -266,7 +297,8 @@ static void list_exclusions(const struct options *options, const struct options_
 	for (size_t i = 0; i < options->count && !is_common(entry); i++) {
 		const struct options_entry *other = &options->entries[i];
 
-		if (entry == other ? entry->is_repeated : !exclude_each_other(entry, other))
+		if (other->old_of ||
+		    (entry == other ? entry->is_repeated : !exclude_each_other(entry, other)))
 			continue;
 		if (other->letter)
 			printf(" -%c", other->letter);
@@ -277,7 +309,8 @@ static void list_exclusions(const struct options *options, const struct options_
 /*
  * Print one line for the operands, one for each option and, below it, one for each of its words.
  * Fields are separated by tabs, and none is empty:
- *   operand  none, command or file
+ *   operand  none, command, file, process or process-or-command
+ *   old      letter or - and name or - of a former spelling, which completions do not offer
  *   option   letter or -, name, kind, once or many, ":" and all that it excludes, argument or -,
  *            description
  *   word     itself, description or -
@@ -289,6 +322,11 @@ static void print_list(const struct options *options)
 		const struct options_entry *entry = entry_at(options, i);
 		struct options_word word;
 
+		if (entry->old_of) {
+			printf("old\t%c\t%s\n", entry->letter ? entry->letter : '-',
+			       entry->name ? entry->name : "-");
+			continue;
+		}
 		printf("option\t%c\t%s\t%s\t%s\t:", entry->letter ? entry->letter : '-',
 		       entry->name, kinds[entry->kind], entry->is_repeated ? "many" : "once");
 		list_exclusions(options, entry);
@@ -321,7 +359,7 @@ static bool put_word(const struct options_entry *entry, void *field, const char 
 {
 	struct options_word word;
 
-	for (size_t i = 0; word_at(entry, i, &word); i++) {
+	for (size_t i = 0; any_word_at(entry, i, &word); i++) {
 		if (strcmp(word.name, text) != 0)
 			continue;
 		put_integer(entry, field, word.value);
@@ -354,12 +392,9 @@ static bool put_value(const struct options *options, const struct options_entry 
 			return false;
 		put_integer(entry, field, number);
 		return true;
-	case OPTIONS_SECONDS:
-		assert(entry->type == OPTIONS_DOUBLE);
-		return options_seconds(text, entry->min, entry->max, field);
 	case OPTIONS_TIME:
 		assert(entry->type == OPTIONS_DOUBLE);
-		return options_time(text, entry->min, entry->max, field);
+		return options_time(text, 1, entry->min, entry->max, field);
 	case OPTIONS_SIZE:
 		assert(entry->type == OPTIONS_UINT64);
 		return options_size(text, field);
@@ -380,13 +415,17 @@ static int refuse_value(const struct options *options, const struct options_entr
 {
 	char words[TEXT_BYTES], message[2 * TEXT_BYTES];
 	bool has_words = entry->kind == OPTIONS_WORD && !entry->take;
+	struct options_guess guess = { 0 };
+	struct options_word word;
 
 	if (!entry->refused)
 		return EXIT_USAGE;
 	if (has_words)
 		join_words(entry, false, words, sizeof(words));
 	snprintf(message, sizeof(message), has_words ? "%s (%s):" : "%s:", entry->refused, words);
-	return options_refuse(options->program, message, text);
+	for (size_t i = 0; entry->kind == OPTIONS_WORD && word_at(entry, i, &word); i++)
+		options_guess(text, word.name, &guess);
+	return options_refuse_guess(options->program, message, text, guess.word);
 }
 
 /* ---- Reading ---------------------------------------------------------------------------- */
@@ -398,29 +437,52 @@ int options_refuse(const char *program, const char *text, const char *argument)
 	return EXIT_USAGE;
 }
 
-/* Make getopt_long()'s arrays from the table. */
-static void list_entries(const struct options *options, struct option *ret_longs, char *ret_letters)
+int options_refuse_guess(const char *program, const char *text, const char *argument,
+			 const char *guess)
 {
-	/* Stop at a command; report a missing argument as ':'. */
-	if (options->operand != OPTIONS_FILES)
-		*ret_letters++ = '+';
-	*ret_letters++ = ':';
+	if (!guess)
+		return options_refuse(program, text, argument);
+	fprintf(stderr, "%s: %s%s%s: did you mean %s?\n", program, text, argument ? " " : "",
+		argument ? argument : "", guess);
+	return EXIT_USAGE;
+}
+
+/** What getopt_long() takes. */
+struct getopt_table {
+	struct option longs[OPTIONS_MAX + OPTIONS_COMMON + 1];
+	char letters[2 * (OPTIONS_MAX + OPTIONS_COMMON) + 3];
+};
+
+/* Make getopt_long()'s arrays from the table. @param in_order Stop at the first operand. */
+static void list_entries(const struct options *options, bool in_order,
+			 struct getopt_table *ret_table)
+{
+	struct option *longs = ret_table->longs;
+	char *letters = ret_table->letters;
+
+	assert(options->count <= OPTIONS_MAX);
+	/* Report a missing argument as ':'. */
+	if (in_order)
+		*letters++ = '+';
+	*letters++ = ':';
 	for (size_t i = 0; i < entry_count(options); i++) {
 		const struct options_entry *entry = entry_at(options, i);
-		bool is_alone = entry->kind == OPTIONS_ALONE;
+		bool is_alone = meant_by(options, entry)->kind == OPTIONS_ALONE;
 
-		ret_longs[i] =
-			(struct option){ .name = entry->name,
-					 .has_arg = is_alone ? no_argument : required_argument,
-					 .val = ENTRY_FIRST + (int)i };
+		if (entry->name)
+			*longs++ = (struct option){ .name = entry->name,
+						    .has_arg = is_alone ? no_argument
+									: required_argument,
+						    .val = ENTRY_FIRST + (int)i };
 		if (!entry->letter)
 			continue;
-		*ret_letters++ = entry->letter;
+		*letters++ = entry->letter;
 		if (!is_alone)
-			*ret_letters++ = ':';
+			*letters++ = ':';
 	}
-	ret_longs[entry_count(options)] = (struct option){ 0 };
-	*ret_letters = '\0';
+	*longs = (struct option){ 0 };
+	*letters = '\0';
+	opterr = 0; /* one line of ours instead of two */
 }
 
 /* @return NULL if there is none. */
@@ -428,7 +490,7 @@ static const struct options_entry *find_entry(const struct options *options, int
 {
 	for (size_t i = 0; i < entry_count(options); i++)
 		if (option == ENTRY_FIRST + (int)i || option == entry_at(options, i)->letter)
-			return entry_at(options, i);
+			return meant_by(options, entry_at(options, i));
 	return NULL;
 }
 
@@ -454,13 +516,58 @@ static int take_entry(const struct options *options, const struct options_entry 
 	return refuse_value(options, entry, text);
 }
 
+/* List the options that begin with the word, "--lines or --limit-bytes". @return How many. */
+static size_t list_abbreviated(const struct options *options, const char *word, size_t len,
+			       char *ret_text, size_t size)
+{
+	const char *found[ABBREVIATED_MAX];
+	size_t count = 0, used = 0;
+
+	for (size_t i = 0; i < entry_count(options) && count < ABBREVIATED_MAX; i++) {
+		const struct options_entry *entry = entry_at(options, i);
+
+		if (!entry->old_of && strncmp(entry->name, word, len) == 0)
+			found[count++] = entry->name;
+	}
+	for (size_t i = 0; i < count && used < size; i++)
+		used += (size_t)snprintf(ret_text + used, size - used, "%s--%s",
+					 i == 0		  ? ""
+					 : i + 1 == count ? " or "
+							  : ", ",
+					 found[i]);
+	return count;
+}
+
+/* Print that there is no such long option, and which one was probably meant. */
+static int refuse_name(const struct options *options, const char *word)
+{
+	const char *name = word + strlen("--");
+	struct options_guess guess = { 0 };
+	char typed[TEXT_BYTES], text[TEXT_BYTES];
+	size_t len = strcspn(name, "=");
+
+	snprintf(typed, sizeof(typed), "%.*s", (int)len, name);
+	/* getopt_long() refuses an abbreviation only if it fits several. */
+	if (len && list_abbreviated(options, name, len, text, sizeof(text)))
+		return options_refuse_guess(options->program, "unknown option", word, text);
+	for (size_t i = 0; i < entry_count(options); i++)
+		if (!entry_at(options, i)->old_of)
+			options_guess(typed, entry_at(options, i)->name, &guess);
+	if (guess.word)
+		snprintf(text, sizeof(text), "--%s", guess.word);
+	return options_refuse_guess(options->program, "unknown option", word,
+				    guess.word ? text : NULL);
+}
+
 /* Print which option getopt_long() does not accept. @return EXIT_USAGE. */
 static int refuse_option(const struct options *options, const char *word)
 {
 	const char letter[] = { '-', (char)optopt, '\0' };
 
 	if (optopt == 0)
-		return options_refuse(options->program, "unknown option", word);
+		return strncmp(word, "--", 2) == 0
+			       ? refuse_name(options, word)
+			       : options_refuse(options->program, "unknown option", word);
 	if (optopt >= ENTRY_FIRST)
 		return options_refuse(options->program, "the option takes no value:", word);
 	/* Letters may stand together, and the word may then be the one before. */
@@ -487,24 +594,17 @@ static int check_exclusions(const struct options *options, const bool *given)
 	return -1;
 }
 
-int options_parse(const struct options *options, int argc, char **argv, struct arguments *arguments,
-		  int *ret_first)
+static int read_options(const struct options *options, bool in_order, int argc, char **argv,
+			struct arguments *arguments, int *ret_first)
 {
-	struct option longs[OPTIONS_MAX + OPTIONS_COMMON + 1];
-	char letters[2 * (OPTIONS_MAX + OPTIONS_COMMON) + 3];
 	bool given[OPTIONS_MAX] = { 0 };
+	struct getopt_table table;
 	int option, ret = -1;
 
-	assert(options->count <= OPTIONS_MAX);
-	stdio_occupy_files();
-	/* Not in the table, because it is only for completions. */
-	if (argc == 2 && strcmp(argv[1], OPTIONS_LIST) == 0) {
-		print_list(options);
-		finish();
-	}
-	opterr = 0; /* one line of ours instead of two */
-	list_entries(options, longs, letters);
-	while (ret < 0 && (option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+	list_entries(options, in_order, &table);
+	optind = 0; /* begin with these words, GNU */
+	while (ret < 0 &&
+	       (option = getopt_long(argc, argv, table.letters, table.longs, NULL)) != -1) {
 		const struct options_entry *entry = find_entry(options, option);
 
 		if (option == ':')
@@ -518,4 +618,38 @@ int options_parse(const struct options *options, int argc, char **argv, struct a
 	}
 	*ret_first = optind;
 	return ret < 0 ? check_exclusions(options, given) : ret;
+}
+
+int options_parse(const struct options *options, int argc, char **argv, struct arguments *arguments,
+		  int *ret_first)
+{
+	bool in_order = options->operand != OPTIONS_FILES && options->operand != OPTIONS_PROCESSES;
+
+	stdio_occupy_files();
+	/* Not in the table, because it is only for completions. */
+	if (argc == 2 && strcmp(argv[1], OPTIONS_LIST) == 0) {
+		print_list(options);
+		finish();
+	}
+	return read_options(options, in_order, argc, argv, arguments, ret_first);
+}
+
+int options_parse_more(const struct options *options, int argc, char **argv,
+		       struct arguments *arguments, int *ret_first)
+{
+	return read_options(options, false, argc, argv, arguments, ret_first);
+}
+
+bool options_fit(const struct options *options, int argc, char **argv, int *ret_first)
+{
+	struct getopt_table table;
+	int option;
+
+	list_entries(options, false, &table);
+	optind = 0; /* begin with these words, GNU */
+	do {
+		option = getopt_long(argc, argv, table.letters, table.longs, NULL);
+	} while (option != -1 && option != ':' && find_entry(options, option));
+	*ret_first = optind;
+	return option == -1;
 }

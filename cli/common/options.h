@@ -29,8 +29,7 @@ enum options_kind {
 	OPTIONS_ALONE, /**< None: a bool becomes true. */
 	OPTIONS_TEXT,
 	OPTIONS_NUMBER,
-	OPTIONS_SECONDS,
-	OPTIONS_TIME, /**< Seconds, minutes or hours. */
+	OPTIONS_TIME, /**< Milliseconds, seconds, minutes or hours. */
 	OPTIONS_SIZE, /**< Bytes, KiB, MiB or GiB. */
 	OPTIONS_WORD, /**< One of a list. */
 	OPTIONS_PIDS, /**< Separated by commas. */
@@ -44,6 +43,7 @@ struct options_word {
 	const char *name;
 	const char *help; /**< What it means, or "default"; may be NULL. */
 	unsigned value;
+	bool is_old; /**< A former spelling: accepted, but not shown. */
 };
 
 /** The type of a field of struct arguments. */
@@ -74,8 +74,8 @@ enum options_type {
 
 /** One option. */
 struct options_entry {
-	const char *name;
-	char letter; /**< 0: no short form. */
+	const char *name; /**< NULL: no long form, only for a former spelling. */
+	char letter;	  /**< 0: no short form. */
 	enum options_kind kind;
 	const char *argument; /**< Name of the value in help and manual; NULL: no argument. */
 	/** For --help, which wraps it; completions use the part before the first "(", ";" or ": ".
@@ -103,6 +103,9 @@ struct options_entry {
 	/** Message about an invalid value, followed by ":" and the value; words of a list are
 	 * added. NULL: no value is invalid, or take() has printed a message. */
 	const char *refused;
+	/** A former spelling of the option with this name: accepted, but not shown. Members other
+	 * than name and letter are unused. NULL: an option of its own. */
+	const char *old_of;
 };
 
 /** The operands after the options. */
@@ -110,6 +113,10 @@ enum options_operand {
 	OPTIONS_NO_OPERAND,
 	OPTIONS_COMMAND, /**< And its own options. */
 	OPTIONS_FILES,	 /**< Also between the options. */
+	/** Process ids and names, also between the options. */
+	OPTIONS_PROCESSES,
+	/** Process ids and names, or a command and its own options. */
+	OPTIONS_PROCESSES_OR_COMMAND,
 };
 
 /** A command. --help and --version need no entries. */
@@ -132,11 +139,27 @@ enum { OPTIONS_MAX = 64 };
 /**
  * Read the options of a command line. --help and --version print and end the process. First, closed
  * standard files are occupied: using them then fails, and no other file gets their numbers.
- * @param ret_first Index of the first operand. Reading stops there, except with OPTIONS_FILES.
+ * @param ret_first Index of the first operand. Reading stops there if the operands may be a
+ * command.
  * @return -1 to continue, else EXIT_USAGE, with a message printed.
  */
 int options_parse(const struct options *options, int argc, char **argv, struct arguments *arguments,
 		  int *ret_first);
+
+/**
+ * Read more of the same command line: options may stand between the operands.
+ * @param argv The first word is skipped; the operands move to the end.
+ * @param ret_first Index of the first operand.
+ * @return As options_parse().
+ */
+int options_parse_more(const struct options *options, int argc, char **argv,
+		       struct arguments *arguments, int *ret_first);
+
+/**
+ * Whether options_parse_more() would accept the options of these words, apart from their values.
+ * @param argv As for options_parse_more(), which also moves the operands.
+ */
+bool options_fit(const struct options *options, int argc, char **argv, int *ret_first);
 
 /**
  * Print what is wrong, and a hint at --help.
@@ -144,5 +167,9 @@ int options_parse(const struct options *options, int argc, char **argv, struct a
  * @return EXIT_USAGE.
  */
 int options_refuse(const char *program, const char *text, const char *argument);
+
+/** Print what is wrong, and what was probably meant; without @p guess as options_refuse(). */
+int options_refuse_guess(const char *program, const char *text, const char *argument,
+			 const char *guess);
 
 #endif

@@ -10,6 +10,9 @@
 #define DURATION_MIN_S 1e-9
 #define DURATION_MAX_S 1e9
 
+/** Refusal of other options that take a time. */
+#define RECORDING_NO_TIME "not a time, such as 500ms, 30s, 5m or 1h"
+
 /** Limit of --frequency. */
 enum { RATE_MAX_HZ = 10000 };
 

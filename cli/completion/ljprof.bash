@@ -76,6 +76,12 @@ _ljprof_value() {
 		values=$(cd /proc && echo [0-9]*)
 		mapfile -t COMPREPLY < <(compgen -P "$lead$list" -W "$values" -- "${cur##*,}")
 		;;
+	processes)
+		# compgen expands words, and processes choose their names.
+		values=$(cd /proc && echo [0-9]* &&
+			cat [0-9]*/comm 2>/dev/null | grep -xE '[A-Za-z0-9][A-Za-z0-9._+-]*')
+		mapfile -t COMPREPLY < <(compgen -P "$lead" -W "$values" -- "$cur" | sort -u)
+		;;
 	# What comes from readline is quoted as it has to be.
 	file) compopt -o default ;;
 	folder) compopt -o dirnames ;;
@@ -95,7 +101,7 @@ _ljprof() {
 			# readline takes --name=value for three words.
 			[[ $word == "=" && ${COMP_WORDS[i - 1]} == --* ]] || kind=nothing
 		elif [[ $word == -- || $word != -?* ]]; then
-			[[ $operand == command ]] || continue
+			[[ $operand == *command && $word != +([0-9,]) ]] || continue
 			[[ $word != -- ]] || ((i++))
 			_ljprof_command "$i"
 			return
@@ -111,9 +117,12 @@ _ljprof() {
 		word=${cur%%=*}=
 		cur=${cur#*=}
 		_ljprof_value "$word"
-	elif [[ $cur == -* || $operand == none || $operand$cur == command ]]; then
+	elif [[ $cur == -* || $operand == none || $operand$cur == *command ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "${offered[*]}" -- "$cur")
-	elif [[ $operand == command ]]; then
+	elif [[ $operand == process* && ($operand == process || $cur == [0-9]*) ]]; then
+		kind=processes
+		_ljprof_value ""
+	elif [[ $operand == *command ]]; then
 		_ljprof_command "$COMP_CWORD"
 	else
 		compopt -o default

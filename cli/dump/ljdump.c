@@ -9,25 +9,28 @@
 
 #include "cli/common/recording.h"
 #include "cli/dump/dump.h"
+#include "cli/processes/choice.h"
+#include "cli/processes/operands.h"
 #include "luastate/variables.h"
 
 #define PROGRAM "ljdump"
 
 enum {
 	/* A longer freeze is only a mistake. */
-	MAX_PAUSE_MS_MAX = 60000,
+	MAX_PAUSE_S_MAX = 60,
 	/* A message may name a core file. */
 	TEXT_MAX = PATH_MAX + 512,
 };
 
 struct arguments {
 	struct options_pids pids;
+	struct options_names names;
 	bool traces, json;
-	const char *profile, *core, *sysroot;
+	const char *stats, *core, *sysroot;
 	bool all_threads, locals;
 	struct luastate_values_options values;
 	bool coroutines;
-	unsigned max_pause_ms; /* 0: not given */
+	uint64_t max_pause_ns; /* 0: not given */
 };
 
 /* ---- Options ---------------------------------------------------------------------------- */
@@ -43,10 +46,25 @@ static bool take_depth(struct arguments *arguments, const char *text)
 	return true;
 }
 
+static bool take_max_pause(struct arguments *arguments, const char *text)
+{
+	double seconds;
+
+	if (!options_time(text, 1e-3, 1e-3, MAX_PAUSE_S_MAX, &seconds))
+		return false;
+	arguments->max_pause_ns = (uint64_t)(seconds * 1e9);
+	return true;
+}
+
 static const struct options_entry entries[] = {
 	{ "pid", 'p', OPTIONS_PIDS, "PID[,PID]...", "show these processes", .section = "Processes",
 	  .excludes = "core sysroot", .is_repeated = true, OPTIONS_INTO(pids),
 	  .refused = "not a process id" },
+	{ "name", 0, OPTIONS_NAME, "PATTERN",
+	  "show LuaJIT processes whose name or program matches PATTERN, an extended regular "
+	  "expression as for pgrep",
+	  .excludes = "core sysroot", .is_repeated = true, OPTIONS_INTO(names),
+	  .refused = "not an extended regular expression" },
 	{ "core", 0, OPTIONS_FILE, "FILE", "read a core file, of a crash or of gcore, instead",
 	  OPTIONS_INTO(core) },
 	{ "sysroot", 0, OPTIONS_FOLDER, "DIR",
@@ -65,30 +83,31 @@ static const struct options_entry entries[] = {
 	{ "depth", 0, OPTIONS_NUMBER, "N",
 	  "show variables, with tables in tables to this depth, 0 to 16 (default 1)",
 	  .take = take_depth, .refused = "not a depth from 0 to 16" },
-	{ "max-pause", 0, OPTIONS_NUMBER, "MS",
-	  "freeze the process for at most MS milliseconds, 1 to 60000 (default 50), while memory "
-	  "is copied; this happens with --locals, with --coroutines and if several threads run "
-	  "Lua",
-	  .excludes = "core", .min = 1, .max = MAX_PAUSE_MS_MAX, OPTIONS_INTO(max_pause_ms),
-	  .refused = "not a number of milliseconds from 1 to 60000" },
+	{ "max-pause", 0, OPTIONS_TIME, "TIME",
+	  "freeze the process for at most TIME, 1ms to 1m (default 50ms), while memory is copied; "
+	  "this happens with --locals, with --coroutines and if several threads run Lua",
+	  .excludes = "core", .take = take_max_pause,
+	  .refused = "not a time from 1ms to 1m; a number alone counts milliseconds" },
 
 	{ "traces", 't',
 	  .help = "show JIT reports instead: live traces, functions that are not "
 		  "compiled, aborts, and the machine code in use, for each VM; nothing is stopped",
 	  .section = "Compiled code", .excludes = "all-threads coroutines locals depth max-pause",
 	  OPTIONS_INTO(traces) },
-	{ "profile", 0, OPTIONS_FILE, "FILE",
+	{ "stats", 0, OPTIONS_FILE, "FILE",
 	  "with --traces, show the samples of each trace; FILE is what ljrecord --stats has "
 	  "written",
-	  OPTIONS_INTO(profile) },
+	  OPTIONS_INTO(stats) },
 
 	{ "json", .help = "print JSON", .section = "Other", OPTIONS_INTO(json) },
+
+	{ "profile", .old_of = "stats" },
 };
 
 static const char *const usage[] = {
-	"[OPTION]... --pid PID[,PID]...",
-	"[OPTION]... --coroutines --pid PID[,PID]...",
-	"[OPTION]... --traces --pid PID[,PID]...",
+	"[OPTION]... [PID|NAME]...",
+	"[OPTION]... --coroutines [PID|NAME]...",
+	"[OPTION]... --traces [PID|NAME]...",
 	"[OPTION]... --core FILE",
 	NULL,
 };
@@ -98,7 +117,9 @@ static const struct options options = {
 	.usage = usage,
 	.about = "Show what LuaJIT processes are doing: the stack of each thread that runs Lua, "
 		 "with native, Lua and compiled frames. A running thread is stopped for some 50 "
-		 "us; a waiting thread is read without a stop.",
+		 "us; a waiting thread is read without a stop. Without a process it lists them and "
+		 "asks for one.",
+	.operand = OPTIONS_PROCESSES,
 	.ending = "Exit codes: 0 done, 1 usage, 2 not permitted, 3 no LuaJIT in a process, 4 "
 		  "output failed, 5 no such process or core file, 6 other failure of the system, "
 		  "or an invalid profile or core file.",
@@ -113,14 +134,19 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 
 	if (ret >= 0)
 		return ret;
-	if (first < argc)
-		return options_refuse(PROGRAM, "processes are given with --pid, not as",
-				      argv[first]);
-	if (ret_arguments->profile && !ret_arguments->traces)
-		return options_refuse(PROGRAM, "--profile goes with --traces", NULL);
-	if (ret_arguments->pids.count == 0 && !ret_arguments->core)
-		return options_refuse(PROGRAM, "no process: give --pid PID, or --core FILE", NULL);
-	return -1;
+	if (first < argc && ret_arguments->core)
+		return options_refuse(PROGRAM, "--core takes no process, such as", argv[first]);
+	ret = operands_take(PROGRAM, argv + first, argc - first, &ret_arguments->pids,
+			    &ret_arguments->names);
+	if (ret >= 0)
+		return ret;
+	if (ret_arguments->stats && !ret_arguments->traces)
+		return options_refuse(PROGRAM, "--stats goes with --traces", NULL);
+	if (ret_arguments->core)
+		return -1;
+	if (ret_arguments->pids.count || ret_arguments->names.count)
+		return operands_resolve(PROGRAM, &ret_arguments->names, &ret_arguments->pids);
+	return choice_ask(PROGRAM, &ret_arguments->pids);
 }
 
 /* ---- Printing --------------------------------------------------------------------------- */
@@ -235,18 +261,13 @@ static const struct luastate_values_options *values_of(const struct arguments *a
 	return arguments->locals ? &arguments->values : NULL;
 }
 
-static uint64_t max_pause_ns_of(const struct arguments *arguments)
-{
-	return (uint64_t)arguments->max_pause_ms * 1000 * 1000;
-}
-
 static enum daemon_end read_stacks(const struct arguments *arguments, size_t index,
 				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len)
 {
 	const struct daemon_stacks_options what = {
 		.all_threads = arguments->all_threads,
 		.values = values_of(arguments),
-		.max_pause_ns = max_pause_ns_of(arguments),
+		.max_pause_ns = arguments->max_pause_ns,
 	};
 
 	if (arguments->core)
@@ -285,7 +306,7 @@ static enum daemon_end read_coroutines(const struct arguments *arguments, size_t
 				       struct daemon_coroutines *ret_coroutines, char *ret_text,
 				       size_t len)
 {
-	const struct daemon_coroutine_options how = { .max_pause_ns = max_pause_ns_of(arguments),
+	const struct daemon_coroutine_options how = { .max_pause_ns = arguments->max_pause_ns,
 						      .values = values_of(arguments) };
 
 	if (arguments->core)
@@ -333,7 +354,7 @@ int main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN);
 	ret = parse(argc, argv, &arguments);
-	if (ret < 0 && arguments.profile && dump_profile_read(arguments.profile, &profile) != 0)
+	if (ret < 0 && arguments.stats && dump_profile_read(arguments.stats, &profile) != 0)
 		ret = EXIT_SYSTEM;
 	if (ret < 0)
 		ret = arguments.traces	     ? dump_traces(&arguments, profile)
@@ -341,5 +362,6 @@ int main(int argc, char **argv)
 					     : dump_stacks(&arguments);
 	dump_profile_destroy(profile);
 	free(arguments.pids.pids);
+	options_names_deinit(&arguments.names);
 	return ret;
 }

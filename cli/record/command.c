@@ -66,7 +66,11 @@ static _Noreturn void run_command(char **argv, int go_fd, int failed_fd)
 		fail(failed_fd);
 	}
 	execvp(argv[0], argv);
-	fprintf(stderr, "ljrecord: cannot run %s: %s\n", argv[0], strerror(errno));
+	/* It may also have been meant as the name of a process. */
+	fprintf(stderr, "ljrecord: cannot run %s: %s%s\n", argv[0], strerror(errno),
+		errno == ENOENT && !strchr(argv[0], '/')
+			? ", and no LuaJIT process has that name: ljtop --list shows all"
+			: "");
 	fail(failed_fd);
 }
 

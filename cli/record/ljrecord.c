@@ -11,6 +11,7 @@
 
 #include "cli/common/signals.h"
 #include "cli/record/command.h"
+#include "cli/record/hottest.h"
 #include "cli/record/outputs.h"
 #include "cli/record/record_arguments.h"
 #include "cli/record/summary.h"
@@ -91,6 +92,9 @@ static int finish(const struct arguments *arguments, enum daemon_end end,
 		summary_print(stderr, &arguments->options, stats);
 	if (finish_stats(arguments, stats, recorded) != 0)
 		return EXIT_OUTPUT;
+	if (code == EXIT_PROFILE && arguments->own_output[0] && !quiet && stats->samples &&
+	    arguments->options.rotate_s <= 0)
+		hottest_print(stderr, arguments->own_output);
 	return code;
 }
 
@@ -100,8 +104,8 @@ static int explain(const struct arguments *arguments)
 	const struct daemon_options *options = &arguments->options;
 	int code = EXIT_PROFILE;
 
-	if (options->pid_count == 0 || options->name_count || arguments->command)
-		return arguments_refuse("--explain takes processes with --pid", NULL);
+	if (options->pid_count == 0 || arguments->command)
+		return arguments_refuse("--explain takes processes", NULL);
 	for (size_t i = 0; i < options->pid_count; i++) {
 		char text[512];
 		enum daemon_end end = daemon_explain(options->pids[i], stdout, text, sizeof(text));

@@ -3,7 +3,10 @@
 #include "cli/record/record_arguments.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "cli/processes/choice.h"
+#include "cli/processes/operands.h"
 #include "cli/record/outputs.h"
 
 #define PROGRAM "ljrecord"
@@ -55,8 +58,9 @@ static const struct options_word modes[] = {
 };
 
 static const struct options_word lines[] = {
-	{ "current", "the line that runs (default)", false },
+	{ "line", "the line that runs (default)", false },
 	{ "function", "the line where the function begins", true },
+	{ "current", NULL, false, .is_old = true },
 	{ 0 },
 };
 
@@ -71,27 +75,27 @@ static const struct options_entry entries[] = {
 	{ "pid", 'p', OPTIONS_PIDS, "PID[,PID]...", "record these processes",
 	  .section = "Processes", .is_repeated = true, OPTIONS_INTO(pids),
 	  .refused = "not a process id" },
-	{ "name", 'n', OPTIONS_NAME, "PATTERN",
+	{ "name", 0, OPTIONS_NAME, "PATTERN",
 	  "record processes whose name or program matches PATTERN, an extended regular "
 	  "expression as for pgrep",
 	  .is_repeated = true, OPTIONS_INTO(names),
 	  .refused = "not an extended regular expression" },
 	{ "children", .help = "record their descendants, too", OPTIONS_INTO(options.children) },
-	{ "wait", 0, OPTIONS_SECONDS, "SECONDS", "wait up to SECONDS for a matching LuaJIT process",
-	  .max = DURATION_MAX_S, OPTIONS_INTO(options.wait_s),
-	  .refused = "not a number of seconds" },
+	{ "wait", 0, OPTIONS_TIME, "TIME", "wait up to TIME for a matching LuaJIT process",
+	  .max = DURATION_MAX_S, OPTIONS_INTO(options.wait_s), .refused = RECORDING_NO_TIME },
 
 	{ "output", 'o', OPTIONS_FILE, "FILE",
-	  "write the profile to FILE (default ljprof.bin, - for stdout), compressed if its name "
-	  "ends in .gz",
+	  "write the profile to FILE (- for stdout), compressed if its name ends in .gz; without "
+	  "this option to NAME-PID-DATE.pb.gz, and print its hottest ten lines",
 	  .section = "Output and duration", .is_repeated = true, .take = take_output,
 	  .refused = "more than 16 outputs" },
-	{ "duration", 'd', OPTIONS_SECONDS, "SECONDS",
-	  "stop after SECONDS (default: when interrupted, or when all processes have ended)",
+	{ "duration", 'd', OPTIONS_TIME, "TIME",
+	  "stop after TIME: 500ms, 30s or 30, 5m, 1h (default: when interrupted, or when all "
+	  "processes have ended)",
 	  .min = DURATION_MIN_S, .max = DURATION_MAX_S, OPTIONS_INTO(options.duration_s),
-	  .refused = "not a number of seconds" },
+	  .refused = RECORDING_NO_TIME },
 	{ "format", 'f', OPTIONS_WORD, "FORMAT",
-	  "format of the profile, see below (default: by the ending of FILE, else sysprof)",
+	  "format of the profile, see below (default: by the suffix of FILE, else pprof)",
 	  .word_at = format_at, .words_section = "Formats", .take = take_format,
 	  .refused = "unknown format" },
 	{ "limit-samples", 0, OPTIONS_NUMBER, "NUMBER", "stop after NUMBER samples", .min = 1,
@@ -125,7 +129,7 @@ static const struct options_entry entries[] = {
 	  OPTIONS_INTO(options.capture), .refused = "not a way to take samples" },
 	{ "mode", 'm', OPTIONS_WORD, "MODE", "what a sample holds", .words = modes,
 	  OPTIONS_INTO(options.mode), .refused = "not a mode" },
-	{ "root", 0, OPTIONS_WORD, "WHICH", "outermost frame of each chain", .words = roots,
+	{ "roots", 0, OPTIONS_WORD, "WHICH", "outermost frame of each chain", .words = roots,
 	  OPTIONS_INTO(options.process_root), .refused = "not a choice of roots" },
 	{ "lines", 0, OPTIONS_WORD, "WHICH", "line of a Lua frame", .words = lines,
 	  OPTIONS_INTO(options.format_options.first_lines), .refused = "not a choice of lines" },
@@ -141,16 +145,19 @@ static const struct options_entry entries[] = {
 	  OPTIONS_INTO(options.debuginfod) },
 
 	{ "explain",
-	  .help = "show how LuaJIT was recognized in the processes given with --pid, or why it "
-		  "was not; record nothing",
+	  .help = "show how LuaJIT was recognized in the processes, or why it was not; record "
+		  "nothing",
 	  .section = "Other", OPTIONS_INTO(explain) },
+
+	{ .letter = 'n', .old_of = "name" },
+	{ "root", .old_of = "roots" },
 };
 
 static const char *const usage[] = {
-	"[OPTION]... --pid PID[,PID]...",
+	"[OPTION]... [PID|NAME]...",
 	"[OPTION]... --name PATTERN",
 	"[OPTION]... -- COMMAND [ARGUMENT]...",
-	"--explain --pid PID[,PID]...",
+	"--explain [PID|NAME]...",
 	NULL,
 };
 
@@ -158,14 +165,15 @@ static const struct options options = {
 	.program = PROGRAM,
 	.usage = usage,
 	.about = "Profile running LuaJIT processes from outside and write the profile to a file, "
-		 "which ljreport prints or draws.",
+		 "which ljreport prints or draws. Without a process it lists them and asks for "
+		 "one.",
 	.ending = "SIGUSR1 writes the profile so far; with --rotate it begins new files.\n"
 		  "\n"
 		  "Exit codes: 0 profile written, 1 usage, 2 not permitted or already traced, 3 no "
 		  "LuaJIT in any process, 4 output failed, 5 no such process, or all ended before "
 		  "the first sample, or the wait for one was interrupted, 6 other failure of the "
 		  "system, 7 the command ended without a sample.",
-	.operand = OPTIONS_COMMAND,
+	.operand = OPTIONS_PROCESSES_OR_COMMAND,
 	.entries = entries,
 	.count = sizeof(entries) / sizeof(entries[0]),
 };
@@ -211,19 +219,13 @@ static int check(const struct arguments *arguments)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");
 
-	if (!arguments->command && !arguments->pids.count && !arguments->names.count)
-		return arguments_refuse(
-			"nothing to record: give --pid PID, --name PATTERN or a command", NULL);
 	if (arguments->command && (arguments->pids.count || arguments->names.count))
-		return arguments_refuse("give either --pid and --name or a command, not both",
-					NULL);
+		return arguments_refuse("give either processes or a command, not both", NULL);
 	if (arguments->options.wait_s > 0 && (arguments->command || arguments->explain))
-		return arguments_refuse("--wait goes with --pid or --name, and a recording", NULL);
+		return arguments_refuse("--wait goes with processes, and a recording", NULL);
 	if (arguments->options.debuginfod && arguments->command)
 		return arguments_refuse(
-			"--debuginfod goes with --pid or --name: a command has nothing mapped "
-			"yet",
-			NULL);
+			"--debuginfod goes with processes: a command has nothing mapped yet", NULL);
 	if (arguments->options.wall && arguments->options.mode == DAEMON_MODE_DEFAULT)
 		return arguments_refuse("--wall goes with --mode callgraph or leaf: a waiting "
 					"thread has no VM state",
@@ -237,24 +239,101 @@ static int check(const struct arguments *arguments)
 	return check_files(&arguments->options);
 }
 
+/* ---- Processes or a command ------------------------------------------------------------- */
+
+/* Whether the words after the options are a command. Without "--" before them, a running LuaJIT
+ * process comes first, and one word alone never starts a program: who means a process that is not
+ * there must not start another one. */
+static bool is_command(char **words, int count)
+{
+	char **copy;
+	int first;
+	bool fits;
+
+	if (operands_is_pids(words[0]))
+		return false;
+	if (strchr(words[0], '/'))
+		return true;
+	if (count == 1)
+		return false;
+	if (!operands_are_processes(words, 1))
+		return true;
+	/* Its arguments may also be our options: "nginx -d 5". */
+	copy = calloc((size_t)count + 2, sizeof(*copy));
+	if (!copy)
+		return true;
+	memcpy(copy + 1, words, (size_t)count * sizeof(*copy));
+	copy[0] = copy[1]; /* skipped */
+	fits = options_fit(&options, count + 1, copy, &first) &&
+	       operands_are_processes(copy + first, count + 1 - first);
+	free(copy);
+	return !fits;
+}
+
+/* @param first Index of the first word after the options. @return As arguments_parse(). */
+static int take_words(int argc, char **argv, int first, struct arguments *arguments)
+{
+	int ret, more;
+
+	if (first == argc)
+		return -1;
+	if (strcmp(argv[first - 1], "--") == 0 || is_command(argv + first, argc - first)) {
+		arguments->command = argv + first;
+		return -1;
+	}
+	/* Options may also follow. The word before takes the place of the program's name. */
+	argc -= first - 1;
+	argv += first - 1;
+	ret = options_parse_more(&options, argc, argv, arguments, &more);
+	if (ret >= 0)
+		return ret;
+	return operands_take(PROGRAM, argv + more, argc - more, &arguments->pids,
+			     &arguments->names);
+}
+
+/* Ask for a process if none is given. @return As arguments_parse(). */
+static int choose_processes(struct arguments *arguments)
+{
+	const struct daemon_options *recording = &arguments->options;
+
+	if (arguments->command)
+		return -1;
+	if (!arguments->pids.count && !arguments->names.count)
+		return choice_ask(PROGRAM, &arguments->pids);
+	if (arguments->explain)
+		return operands_resolve(PROGRAM, &arguments->names, &arguments->pids);
+	/* Others may come later. */
+	if (recording->children || recording->wait_s > 0)
+		return -1;
+	return operands_check(PROGRAM, &arguments->names, "ljrecord -- COMMAND runs a command");
+}
+
 int arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 {
 	int first, ret = options_parse(&options, argc, argv, ret_arguments, &first);
 
+	if (ret < 0)
+		ret = take_words(argc, argv, first, ret_arguments);
+	if (ret < 0)
+		ret = outputs_choose_formats(ret_arguments);
+	if (ret < 0)
+		ret = check(ret_arguments);
+	if (ret < 0)
+		ret = choose_processes(ret_arguments);
 	if (ret >= 0)
 		return ret;
 	ret_arguments->options.pids = ret_arguments->pids.pids;
 	ret_arguments->options.pid_count = ret_arguments->pids.count;
-	ret_arguments->options.names = ret_arguments->names.patterns;
-	ret_arguments->options.name_count = ret_arguments->names.count;
-	if (first < argc)
-		ret_arguments->command = argv + first;
-	ret = outputs_choose_formats(ret_arguments);
-	return ret >= 0 ? ret : check(ret_arguments);
+	if (!ret_arguments->explain) {
+		ret_arguments->options.names = ret_arguments->names.patterns;
+		ret_arguments->options.name_count = ret_arguments->names.count;
+	}
+	outputs_name_own(ret_arguments);
+	return -1;
 }
 
 void arguments_deinit(struct arguments *arguments)
 {
 	free(arguments->pids.pids);
-	free(arguments->names.patterns);
+	options_names_deinit(&arguments->names);
 }

@@ -5,6 +5,9 @@
 
 #include "cli/common/recording.h"
 
+/** Bytes of a name that is made from a process. */
+enum { OUTPUT_NAME_MAX = 160 };
+
 /** Values of the command line. Strings are those of argv. */
 struct arguments {
 	struct daemon_options options;
@@ -15,6 +18,8 @@ struct arguments {
 	bool stats_created;  /* the file did not exist before */
 	bool images_created; /* nor did the folder of --save-images */
 	bool quiet, explain;
+	/* The output's name, made from the process: there was no --output. "": there was one. */
+	char own_output[OUTPUT_NAME_MAX];
 	char **command; /* NULL: none */
 	struct options_pids pids;
 	struct options_names names;

@@ -7,7 +7,11 @@
 
 #include "attach/clock.h"
 #include "cli/common/signals.h"
+#include "cli/processes/choice.h"
+#include "cli/processes/process_table.h"
+#include "cli/top/terminal/top_terminal.h"
 #include "cli/top/top.h"
+#include "cli/top/top_picker.h"
 #include "cli/top/top_screen.h"
 
 #define PROGRAM "ljtop"
@@ -142,6 +146,52 @@ static int run(const struct arguments *arguments, struct top_screen *screen)
 	return ret;
 }
 
+/* Print the LuaJIT processes. @return The exit code. */
+static int print_list(const struct arguments *arguments)
+{
+	struct daemon_list list;
+	int ret = choice_list(PROGRAM, &list), errnum;
+
+	if (ret)
+		return ret;
+	errno = 0;
+	if (arguments->json)
+		process_table_print_json(stdout, &list);
+	else
+		process_table_print(stdout, &list, false, SIZE_MAX);
+	errnum = fflush(stdout) || ferror(stdout) ? (errno ? errno : EIO) : 0;
+	if (*list.note && !arguments->json)
+		fprintf(stderr, PROGRAM ": %s\n", list.note);
+	daemon_list_deinit(&list);
+	if (errnum && errnum != EPIPE)
+		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errnum));
+	return errnum ? EXIT_OUTPUT : EXIT_PROFILE;
+}
+
+/* Let the user choose a process if none is given. @return -1 to continue, else the exit code. */
+static int choose_processes(struct arguments *arguments)
+{
+	bool is_plain = arguments->batch || arguments->json;
+	struct daemon_list list;
+	const char *text = NULL;
+	int ret = -1;
+
+	if (!arguments->pids.count && !arguments->names.count) {
+		ret = choice_list(PROGRAM, &list);
+		if (ret)
+			return ret;
+		if (is_plain || top_terminal_refuse())
+			ret = choice_refuse(PROGRAM, &list);
+		else
+			ret = top_picker_run(&list, &arguments->pids, &text);
+		daemon_list_deinit(&list);
+	}
+	if (text)
+		fprintf(stderr, PROGRAM ": %s\n", text);
+	top_arguments_use_processes(arguments);
+	return ret;
+}
+
 /* @return -1 to continue, else the exit code, with a message printed. */
 static int prepare_screen(const struct arguments *arguments, struct top_screen **ret_screen)
 {
@@ -174,6 +224,8 @@ int main(int argc, char **argv)
 	struct top_screen *screen = NULL;
 	int ret = top_arguments_parse(argc, argv, &arguments);
 
+	if (ret < 0)
+		ret = arguments.lists ? print_list(&arguments) : choose_processes(&arguments);
 	if (ret < 0)
 		ret = prepare_screen(&arguments, &screen);
 	if (ret < 0) {

@@ -14,7 +14,7 @@ struct arguments {
 	struct format_live_options live;
 	struct format_live_query query; /**< What plain screens show. */
 	double delay_s;
-	bool batch, json, no_mouse;
+	bool batch, json, no_mouse, lists;
 	long iterations;  /**< 0: until it ends. */
 	long width, rows; /**< Columns; rows of the table, 0: all. */
 	struct options_pids pids;
@@ -28,6 +28,9 @@ struct arguments {
  */
 int top_arguments_parse(int argc, char **argv, struct arguments *ret_arguments);
 void top_arguments_deinit(struct arguments *arguments);
+
+/** Sample the processes that the lists now name. */
+void top_arguments_use_processes(struct arguments *arguments);
 
 /**
  * Print one plain screen.

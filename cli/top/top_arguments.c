@@ -2,6 +2,7 @@
 /* What does the command line of ljtop say? */
 #include <stdlib.h>
 
+#include "cli/processes/operands.h"
 #include "cli/top/top.h"
 
 #define PROGRAM "ljtop"
@@ -46,6 +47,8 @@ static const struct options_entry entries[] = {
 	  .is_repeated = true, OPTIONS_INTO(names),
 	  .refused = "not an extended regular expression" },
 	{ "children", .help = "watch their descendants, too", OPTIONS_INTO(options.children) },
+	{ "list", .help = "list the LuaJIT processes and end; with --json as one JSON object",
+	  .excludes = "pid name children batch", OPTIONS_INTO(lists) },
 
 	{ "view", 0, OPTIONS_WORD, "VIEW", "first view", .section = "Screen", .words = views,
 	  OPTIONS_INTO(query.view), .refused = "not a view" },
@@ -56,9 +59,9 @@ static const struct options_entry entries[] = {
 	  OPTIONS_INTO(query.filter) },
 	{ "native", 0, OPTIONS_WORD, "WHICH", "which native functions to show", .words = natives,
 	  OPTIONS_INTO(query.native), .refused = "not a choice of native functions" },
-	{ "delay", 0, OPTIONS_SECONDS, "SECONDS",
-	  "seconds between two refreshes, 0.1 to 3600 (default 1)", .min = 0.1, .max = 3600,
-	  OPTIONS_INTO(delay_s), .refused = "not a number of seconds from 0.1 to 3600" },
+	{ "delay", 0, OPTIONS_TIME, "TIME", "time between two refreshes, 100ms to 1h (default 1s)",
+	  .min = 0.1, .max = 3600, OPTIONS_INTO(delay_s),
+	  .refused = "not a time from 100ms to 1h" },
 	{ "window", 0, OPTIONS_NUMBER, "COUNT",
 	  "refreshes that the window spans, 1 to 600 (default 10)", .min = 1, .max = WINDOW_MAX,
 	  OPTIONS_INTO(live.window), .refused = "not a number of refreshes from 1 to 600" },
@@ -76,10 +79,11 @@ static const struct options_entry entries[] = {
 	  "width of a plain screen, 40 to 10000 (default 120)", .min = WIDTH_MIN, .max = WIDTH_MAX,
 	  OPTIONS_INTO(width), .refused = "not a number of columns from 40 to 10000" },
 
-	{ "duration", 'd', OPTIONS_SECONDS, "SECONDS",
-	  "stop after SECONDS (default: when interrupted, or when all processes have ended)",
+	{ "duration", 'd', OPTIONS_TIME, "TIME",
+	  "stop after TIME: 500ms, 30s or 30, 5m, 1h (default: when interrupted, or when all "
+	  "processes have ended)",
 	  .section = "Samples", .min = DURATION_MIN_S, .max = DURATION_MAX_S,
-	  OPTIONS_INTO(options.duration_s), .refused = "not a number of seconds" },
+	  OPTIONS_INTO(options.duration_s), .refused = RECORDING_NO_TIME },
 	{ "frequency", 'F', OPTIONS_NUMBER, "HZ",
 	  "samples per second and thread, 1 to 10000 (default 199)", .min = 1, .max = RATE_MAX_HZ,
 	  OPTIONS_INTO(options.rate_hz), .refused = "not a frequency from 1 to 10000 Hz" },
@@ -92,8 +96,9 @@ static const struct options_entry entries[] = {
 };
 
 static const char *const usage[] = {
-	"[OPTION]... --pid PID[,PID]...",
+	"[OPTION]... [PID|NAME]...",
 	"[OPTION]... --name PATTERN",
+	"--list [--json]",
 	NULL,
 };
 
@@ -101,7 +106,8 @@ static const struct options options = {
 	.program = PROGRAM,
 	.usage = usage,
 	.about = "Show where running LuaJIT processes spend their time, while they run, on the "
-		 "full screen: h shows the keys.",
+		 "full screen: h shows the keys. Without a process it shows a list to choose from.",
+	.operand = OPTIONS_PROCESSES,
 	.ending = "Exit codes: 0 done, 1 usage, 2 not permitted or already traced, 3 no LuaJIT in "
 		  "any process, 4 output failed, 5 no such process, or all ended before the first "
 		  "sample, 6 other failure of the system.",
@@ -115,25 +121,33 @@ int top_arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 
 	if (ret >= 0)
 		return ret;
-	if (first < argc)
-		return options_refuse(PROGRAM, "unexpected argument", argv[first]);
-	if (!ret_arguments->pids.count && !ret_arguments->names.count)
-		return options_refuse(PROGRAM, "nothing to watch: give --pid PID or --name PATTERN",
-				      NULL);
+	if (first < argc && ret_arguments->lists)
+		return options_refuse(PROGRAM, "--list takes no process, such as", argv[first]);
+	ret = operands_take(PROGRAM, argv + first, argc - first, &ret_arguments->pids,
+			    &ret_arguments->names);
+	if (ret >= 0)
+		return ret;
 	if (ret_arguments->options.wall && ret_arguments->options.capture == DAEMON_CAPTURE_KERNEL)
 		return options_refuse(PROGRAM,
 				      "--capture=kernel goes without --wall: the kernel copies "
 				      "only running threads",
 				      NULL);
-	ret_arguments->options.pids = ret_arguments->pids.pids;
-	ret_arguments->options.pid_count = ret_arguments->pids.count;
-	ret_arguments->options.names = ret_arguments->names.patterns;
-	ret_arguments->options.name_count = ret_arguments->names.count;
-	return -1;
+	/* Descendants may run LuaJIT where the process does not. */
+	return ret_arguments->options.children
+		       ? -1
+		       : operands_check(PROGRAM, &ret_arguments->names, NULL);
+}
+
+void top_arguments_use_processes(struct arguments *arguments)
+{
+	arguments->options.pids = arguments->pids.pids;
+	arguments->options.pid_count = arguments->pids.count;
+	arguments->options.names = arguments->names.patterns;
+	arguments->options.name_count = arguments->names.count;
 }
 
 void top_arguments_deinit(struct arguments *arguments)
 {
 	free(arguments->pids.pids);
-	free(arguments->names.patterns);
+	options_names_deinit(&arguments->names);
 }

@@ -19,11 +19,27 @@ def run(command, **more):
 
 
 def table(command, spy):
-    """{"-p" or "--pid": whether a value follows}, as the command gives them to getopt_long()."""
+    """{"-p" or "--pid": whether a value follows}, as the command gives them to getopt_long(), without
+    former spellings."""
     done = run([command], env=dict(os.environ, LD_PRELOAD=spy))
     if done.returncode != 0 or not done.stdout:
         raise RuntimeError("%s gives no options: %s" % (command, done.stderr))
-    return {line.split()[0]: line.split()[1] == "value" for line in done.stdout.splitlines()}
+    given = {line.split()[0]: line.split()[1] == "value" for line in done.stdout.splitlines()}
+    former = old(command)
+    if not former <= set(given):
+        raise RuntimeError("%s lists %s as former spellings and does not take them" % (command, former - set(given)))
+    return {option: value for option, value in given.items() if option not in former}
+
+
+def old(command):
+    """Former spellings that the command still takes."""
+    found = set()
+    for line in run([command, "--list-options"]).stdout.splitlines():
+        kind, *fields = line.split("\t")
+        if kind == "old":
+            found |= {"-" + fields[0]} if fields[0] != "-" else set()
+            found |= {"--" + fields[1]} if fields[1] != "-" else set()
+    return found
 
 
 def entry(text):

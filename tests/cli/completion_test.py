@@ -21,6 +21,8 @@ sys.dont_write_bytecode = True
 import command_options  # noqa: E402
 
 PATIENCE_S = 60
+# A process of this name runs when processes are completed.
+HOSTILE = "$(touch pwned)"
 DONE = "\x1fdone\n"
 
 # Writes its arguments, one a line, and what says that these are all.
@@ -143,12 +145,12 @@ def check_command(shell, command, spy):
                [option + "=" + word])
 
 
-def check_values(shell):
+def check_values(shell, work):
     """File names, folders, processes and commands where they are meant."""
     pid = str(os.getpid())
     all_files = ["a b.bin", "folder/", "other.bin"]
     for name, option in (("ljrecord", "-o"), ("ljrecord", "--stats"), ("ljreport", "--output"),
-                         ("ljdump", "--core"), ("ljdump", "--profile")):
+                         ("ljdump", "--core"), ("ljdump", "--stats")):
         expect(name + " " + option, [word.rstrip("/") for word in
                                      shell.complete("%s %s " % (name, option))[1:]],
                [word.rstrip("/") for word in all_files])
@@ -164,6 +166,18 @@ def check_values(shell):
                    [word for word in got if not word.isdigit()], [])
         got = shell.complete("%s --pid 1,%s" % (name, pid[:-1]))[1:]
         expect(name + " --pid 1,", {"1," + pid} & {word.rstrip(",") for word in got}, {"1," + pid})
+    # Processes as operands.
+    for name in ("ljtop", "ljdump"):
+        got = shell.complete("%s %s" % (name, pid[:-1]))
+        expect(name + " PID", {pid} & {word.rstrip(",") for word in got}, {pid})
+    hostile = subprocess.Popen([os.path.join("bin", HOSTILE), "600"], cwd=work)
+    try:
+        shell.complete("ljtop pwn")
+        shell.complete("ljtop ")
+        expect("a process named as a command", [os.path.exists(os.path.join(work, "files", "pwned"))], [False])
+    finally:
+        hostile.kill()
+        hostile.wait()
     for line in ("ljrecord -d 1 -- ", "ljrecord --frequency 10 ", "ljrecord -qo x "):
         given = line.split()[1:]
         expect(line, shell.complete(line + "ljprof-comm"), given + ["ljprof-command"])
@@ -196,7 +210,7 @@ def check(shell, commands, spy, work):
     try:
         for command in commands:
             check_command(shell, command, spy)
-        check_values(shell)
+        check_values(shell, work)
         if isinstance(shell, Bash):
             check_bash(shell)
         else:
@@ -218,6 +232,7 @@ def main():
         with open(os.path.join(work, "bin", "ljprof-command"), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n")
         os.chmod(file.name, 0o755)
+        shutil.copy(shutil.which("sleep"), os.path.join(work, "bin", HOSTILE))
         os.environ["PATH"] = ":".join([os.path.join(work, "bin"), os.path.dirname(commands[0]),
                                        os.environ["PATH"]])
         subprocess.run(["cmake", "--install", os.path.join(build, "cli", "completion"), "--prefix",

@@ -157,9 +157,14 @@ chmod 644 "$all"/*.lua
 
 usage() {
 	begin usage
-	error 1 'nothing to record'
+	# Not on a terminal: what could be recorded is listed instead.
+	run 1
+	tail -n 1 "$work/stderr" | grep -q '^ljrecord: no process given: give a pid or a name' ||
+		fail "without a process: says $(cat "$work/stderr")"
+	run 1 --children
+	tail -n 1 "$work/stderr" | grep -q 'no process given' || fail "--children alone: says $(cat "$work/stderr")"
 	error 1 'not both' --pid 1 -- true
-	error 1 'goes with --pid' --debuginfod -- true
+	error 1 'goes with processes' --debuginfod -- true
 	error 1 'DEBUGINFOD_URLS' --debuginfod --pid 1
 	prefix=(env DEBUGINFOD_URLS=)
 	error 1 'DEBUGINFOD_URLS' --debuginfod --pid 1
@@ -177,20 +182,28 @@ usage() {
 	error 1 'not both' --name lua -- true
 	error 1 'not an extended regular expression: \(lua' --name '(lua'
 	error 1 'not an extended regular expression: : try' --name ''
-	error 1 'nothing to record' --children
 	error 1 'not a choice of roots' --root all -p 1
 	error 1 'not a frequency' -F 0 -p 1
 	error 1 'not a frequency' -F 10001 -p 1
 	error 1 'not a frequency' -F '' -p 1
 	error 1 'not a way to take samples \(auto, kernel or stop\): quick' --capture quick -p 1
 	error 1 'goes without --wall' --capture kernel --wall -p 1
-	error 1 'not a number of seconds: 0' -d 0 -p 1
-	error 1 'not a number of seconds: -3' -d -3 -p 1
-	error 1 'not a number of seconds: nan' -d nan -p 1
-	error 1 'not a number of seconds: inf' -d inf -p 1
-	error 1 'not a number of seconds: 5s' -d 5s -p 1
+	error 1 'not a time, such as 500ms, 30s, 5m or 1h: 0:' -d 0 -p 1
+	error 1 'not a time, .*: -3:' -d -3 -p 1
+	error 1 'not a time, .*: nan:' -d nan -p 1
+	error 1 'not a time, .*: inf:' -d inf -p 1
+	error 1 'not a time, .*: 5x:' -d 5x -p 1
+	error 1 'not a time, .*: 1mm:' --wait 1mm -p 1
 	error 1 'not a mode \(callgraph, leaf or default\): all' -m all -p 1
-	error 1 'unknown format: xml' -f xml -p 1
+	error 1 'unknown format: xml: try' -f xml -p 1
+	error 1 'unknown format: foldd: did you mean folded[?]' -f foldd -p 1
+	error 1 'unknown option --formt: did you mean --format[?]' --formt svg -p 1
+	error 1 'unknown option --formt=svg: did you mean --format[?]' --formt=svg -p 1
+	error 1 'did you mean --limit-samples, --limit-bytes or --lines[?]' --li 5 -p 1
+	error 1 '\(auto, kernel or stop\): kernl: did you mean kernel[?]' --capture kernl -p 1
+	for name in x.xyz z.json a.b/out.foo out.xyz.gz; do
+		error 1 "unknown suffix \(known: \.bin .* \.pb\.gz .* \.perf\.txt; or give --format\): $name: try" -o $name -p 1
+	done
 	error 1 'not a choice of lines' --lines all -p 1
 	error 1 'not a choice of samples in compiled code' --trace-samples all -p 1
 	# Texts of getopt_long(3): the wrong option, then our hint.
@@ -525,7 +538,7 @@ output() {
 	error 4 "cannot open $work/none/file: No such file" -p "$target" -o "$work/none/file"
 	error 4 "cannot open $work: Is a directory" -p "$target" -o "$work"
 	if [ -e /dev/full ]; then
-		error 4 '/dev/full: No space left on device' -q -p "$target" -o /dev/full -d $DEADLINE_S
+		error 4 '/dev/full: No space left on device' -q -p "$target" -f sysprof -o /dev/full -d $DEADLINE_S
 	fi
 	(ulimit -f 8; exec timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$out" -F 2000 -d $DEADLINE_S) 2>"$work/stderr"
 	[ $? -eq 4 ] || fail "file size limit: $(cat "$work/stderr")"
@@ -544,7 +557,7 @@ output() {
 		# What is left is enough for the first second.
 		head -c 32768 /dev/zero >"$work/small/filler"
 		start_lua "$all/busy.lua" 1000
-		error 4 'No space left on device' -q -p "$pid" -o "$work/small/file" -F 900 -d $DEADLINE_S
+		error 4 'No space left on device' -q -p "$pid" -f sysprof -o "$work/small/file" -F 900 -d $DEADLINE_S
 		stop
 		readable "$work/small/file" 'small disk'
 		[ "$(samples_in "$work/small/file")" -gt 0 ] || fail 'small disk: nothing was kept'
@@ -568,7 +581,7 @@ output() {
 	grep -q 'writer of .* died' "$work/stderr" || fail "writer killed: says $(cat "$work/stderr")"
 	readable "$out" 'writer killed'
 	untouched "$target" 'writer killed'
-	"$ljrecord" -q -p "$target" -o - -F 2000 -d $DEADLINE_S 2>"$work/stderr" | head -c 100 >/dev/null
+	"$ljrecord" -q -p "$target" -f sysprof -o - -F 2000 -d $DEADLINE_S 2>"$work/stderr" | head -c 100 >/dev/null
 	code=${PIPESTATUS[0]}
 	[ "$code" -eq 4 ] || fail "closed pipe: exit code $code"
 	if [ "$(id -u)" = 0 ]; then
@@ -604,7 +617,7 @@ stuck_reader() {
 	began=${EPOCHREALTIME/[.,]/}
 	{
 		head -c 65408 /dev/zero
-		"$ljrecord" -q -p "$pid" -F 2000 -d 1.5 -o - 2>"$work/stderr"
+		"$ljrecord" -q -p "$pid" -F 2000 -d 1.5 -f sysprof -o - 2>"$work/stderr"
 		echo $? >"$work/code"
 	} | { until [ -s "$work/code" ] || [ $((${EPOCHREALTIME/[.,]/} - began)) -gt 60000000 ]; do sleep 0.1; done; }
 	took_ms=$(((${EPOCHREALTIME/[.,]/} - began) / 1000))
@@ -724,6 +737,104 @@ commands() {
 	fi
 }
 
+# on_terminal COMMAND...: run on a terminal; what it shows is in $work/shown. The answers come from standard input.
+on_terminal() {
+	echo "$*" >>"$all/checks"
+	timeout "$DEADLINE_S" python3 -c '
+import os, pty, sys
+code = pty.spawn(sys.argv[1:])
+sys.exit(os.waitstatus_to_exitcode(code))' "$@" >"$work/shown" 2>&1
+}
+
+habits() {
+	begin habits
+	mkdir "$work/here" "$work/bin"
+	cp "$(readlink -f "$(command -v luajit)")" "$work/bin/luaj $$"
+	start "$work/bin/luaj $$" "$all/busy.lua"
+	await grep -q ready "$work/started" || fail "luajit did not start"
+	target=$pid name="luaj $$"
+	prefix=(env -C "$work/here")
+	# A pid and a name, with options before and after it; the name of the file says whose profile it is.
+	run 0 "${SHORT[@]}" "$target"
+	file=$(find "$work/here" -name '*.pb.gz')
+	[[ ${file##*/} =~ ^luaj_$$-$target-[0-9]{8}T[0-9]{6}[.]pb[.]gz$ ]] || fail "a pid: file $file"
+	readable "$file" 'a pid'
+	"$ljreport" -f folded --roots thread "$file" >"$work/threads" 2>"$work/report" || fail "threads: $(cat "$work/report")"
+	grep -q "^luaj $$ \[$target\];" "$work/threads" || fail "no thread in the default format: $(head -n 1 "$work/threads")"
+	[ ! -s "$work/report" ] || fail "threads of the default format: says $(cat "$work/report")"
+	# The hottest lines, at most ten, below their heads; none that never ran.
+	grep -q '^ *SELF .* LOCATION$' "$work/stderr" || fail "no table of hot lines: $(cat "$work/stderr")"
+	lines=$(awk '/^ *SELF/ { on = 1; next } on && NF == 0 { exit } on { n++; if ($1 < 1) n += 100 } END { print n + 0 }' "$work/stderr")
+	((lines >= 1 && lines <= 10)) || fail "$lines hot lines: $(cat "$work/stderr")"
+	# The same states in the summary and in the file.
+	"$ljreport" -f counters "$file" >"$work/counters"
+	awk 'NR == FNR { if ($1 ~ /^[A-Z]+$/) n[$1] = $2; if ($1 == "samples") all = $2; next }
+		/VM states:/ { for (i = 3; i <= NF; i += 3) { share = all ? 100 * n[$i] / all : 0; seen++
+			if (share - $(i + 1) > 0.06 || $(i + 1) - share > 0.06) { print $i, $(i + 1), share; bad = 1 } } }
+		END { exit bad || !seen }' "$work/counters" "$work/stderr" >"$work/wrong" ||
+		fail "other states in the file than in the summary: $(cat "$work/wrong" "$work/counters" "$work/stderr")"
+	rm -f "$work/here"/*
+	run 0 -q "$name" "${SHORT[@]}"
+	file=$(find "$work/here" -name '*.pb.gz')
+	[[ ${file##*/} =~ ^luaj_$$-[0-9]{8}T[0-9]{6}[.]pb[.]gz$ ]] || fail "a name: file $file"
+	readable "$file" 'a name'
+	[ ! -s "$work/stderr" ] || fail "a name with --quiet: says $(cat "$work/stderr")"
+	rm -f "$work/here"/*
+	run 0 -q -f svg "${SHORT[@]}" "$target"
+	grep -q '</svg>' "$work/here"/luaj_*.svg || fail 'no flame graph of the default name'
+	rm -f "$work/here"/*
+	run 0 -q "$target,$target" "$name" --rotate 1s -d 1200ms
+	[ "$(find "$work/here" -name 'ljprof-*T*.pb.gz' | wc -l)" -ge 1 ] || fail "no series of the default name: $(ls "$work/here")"
+	rm -f "$work/here"/*
+	# Only a stream can do these.
+	run 0 -q "$target" --trace-samples record "${SHORT[@]}"
+	[ "$(find "$work/here" -name "luaj_*.bin" | wc -l)" = 1 ] || fail "no stream: $(ls "$work/here")"
+	# What is no name of a process is a command, if it has arguments or a slash; behind -- it always is one.
+	rm -f "$work/here"/*
+	error 5 "no LuaJIT process is named luax $$: did you mean luaj $$[?] \(ljrecord -- COMMAND runs a command\)" "luax $$"
+	error 1 "cannot run no-such-$$: No such file or directory, and no LuaJIT process has that name" "no-such-$$" -d 1
+	run 7 -q /bin/true
+	run 7 -q -- true
+	error 5 'no LuaJIT process is named true: ' true
+	run 7 -q -o "$work/here/of_command.bin" sh -c 'exit 0'
+	start sleep 1000
+	cp "$(command -v sleep)" "$work/bin/sleep$$"
+	start "$work/bin/sleep$$" 1000
+	await in_state "$pid" S
+	error 3 "no LuaJIT is in any process named sleep$$: " "sleep$$"
+	error 1 'not a process id: 0' 0
+	# Commands of the same words as a process and an option of ours.
+	rm -f "$work/here"/*
+	run 0 -q "$name" -d 0.3
+	[ "$(find "$work/here" -name "luaj_*.pb.gz" | wc -l)" = 1 ] || fail "a name before an option: $(ls "$work/here")"
+	rm -f "$work/here"/*
+	PATH=$work/bin:$PATH run 0 -q "$name" -e 'local begin = os.clock() while os.clock() - begin < 0.3 do end'
+	[ "$(find "$work/here" -name "luaj_*.pb.gz" | wc -l)" = 1 ] || fail "a command named as a process: $(ls "$work/here")"
+	rm -f "$work/here"/*
+	prefix=()
+	run 0 --explain "$name"
+	grep -q "^process $target" "$work/stdout" || fail "--explain of a name: $(cat "$work/stdout")"
+	if ! command -v python3 >/dev/null; then
+		echo "skipped: on a terminal (this needs python3)"
+	else
+		on_terminal "$ljrecord" -q -o - "${SHORT[@]}" "$target" </dev/null && fail 'binary on a terminal: no error'
+		grep -q 'a terminal cannot show this format, so give --output FILE or redirect it: pprof' "$work/shown" ||
+			fail "binary on a terminal: $(cat "$work/shown")"
+		on_terminal "$ljrecord" -q -o - -f folded "${SHORT[@]}" "$target" </dev/null || fail "text on a terminal: $(cat "$work/shown")"
+		# Chosen from the list.
+		on_terminal "$ljrecord" -q -o "$out" "${SHORT[@]}" <<<"$target" || fail "chosen: $(cat "$work/shown")"
+		grep -q "luaj $$ .*LuaJIT" "$work/shown" || fail "not in the list: $(cat "$work/shown")"
+		readable "$out" 'chosen'
+		rm -f "$out"
+		on_terminal "$ljrecord" -q -o "$out" "${SHORT[@]}" <<<"nothing"$'\n'"$name" || fail "chosen by name: $(cat "$work/shown")"
+		grep -q 'not in the list' "$work/shown" || fail "a wrong answer: $(cat "$work/shown")"
+		readable "$out" 'chosen by name'
+		on_terminal "$ljrecord" -o "$out" <<<"" && fail 'nothing chosen: no error'
+	fi
+	pid=$target
+	stop
+}
+
 # part FUNCTION...: one after the other, beside other parts.
 part() {
 	local name
@@ -740,8 +851,9 @@ part recordings &
 part output descriptors &
 part signals ends commands &
 part usage unrecordable permission debug_files &
+part habits &
 wait
-has_ended 5 part
+has_ended 6 part
 has_ended 7 signal
 [ ! -s "$all/failures" ] || exit 1
 echo "$(wc -l <"$all/checks") runs checked"

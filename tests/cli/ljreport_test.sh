@@ -131,6 +131,8 @@ check 1 'marks (jit, trace or kind): all' --annotate=all "$stream"
 check 1 'values (inuse_space, inuse_objects, alloc_space or alloc_objects): all' --memory=all "$memory"
 check 1 'roots (none, process, thread or process,thread): pid' --roots=pid "$stream"
 check 1 'unknown suffix (known: .*\.svg .*\.json .*; or give --format): foo.png: try' -o foo.png "$stream"
+check 1 'unknown option --formt: did you mean --format?$' --formt svg "$stream"
+check 1 'unknown format: speedscpoe: did you mean speedscope?$' -f speedscpoe "$stream"
 
 # Input: 6
 check 6 'No such file' "$folder/nothing"

@@ -75,13 +75,13 @@ read -r -t 60 _ <&3 || {
 }
 
 status=0
-ljrecord --quiet --pid "$PID" --limit-samples 100 --duration 60 --output "$work/recorded.bin" || status=$?
+ljrecord --quiet --limit-samples 100 --duration 60 --output "$work/recorded.bin" "$PID" || status=$?
 if ((status == 2)); then
 	echo "skipped: this user may not trace processes here"
 	exit 77
 fi
 ((status == 0)) || {
-	echo "FAILED: ljrecord --pid exits with $status"
+	echo "FAILED: ljrecord exits with $status"
 	exit 1
 }
 
@@ -91,7 +91,7 @@ fi
 examples() {
 	if [[ $1 == *.md ]]; then
 		sed -n '/^```sh$/,/^```$/p' "$1" | grep -E '^(ljrecord|ljreport|ljdump|ljtop) ' |
-			sed -E "s/ +#.*//; s/\\b(1234|4711)\\b/\$PID/g; s/--name '\^nginx\\$'/--pid \$PID/; s/^ljtop .*/& --batch -n 1/; /--rotate/s/$/ -d 5/"
+			sed -E "s/ +#.*//; s/\\b(1234|4711)\\b/\$PID/g; s/--name '\^nginx\\$'/--pid \$PID/; s/ nginx\$/ \$PID/; s/^ljtop .*/& --batch -n 1/; /--rotate/s/$/ -d 5/"
 		return
 	fi
 	awk '
@@ -134,7 +134,7 @@ complain() {
 run_example() {
 	local command=$1 status=0 file
 	[[ -n ${LJPROF_TEST_FULL-} ]] ||
-		command=$(sed -E '/^(sudo )?ljrecord/s/ (-d|--duration) [0-9.]+/ \1 0.5/' <<<"$command")
+		command=$(sed -E '/^(sudo )?ljrecord/s/ (-d|--duration) [0-9.]+m?s?/ \1 0.5/' <<<"$command")
 	provide "$command"
 	timeout "$EXAMPLE_TIMEOUT_S" bash -o pipefail -c "$command" >"$work/output" 2>&1 || status=$?
 	# 141: a reader that has seen enough, such as head, ends its writer with SIGPIPE.

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What the texts behind options stand for. */
+#include <regex.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -62,26 +64,94 @@ static void test_times(void **state)
 		const char *text;
 		double seconds;
 	} good[] = {
-		{ "1", 1 },	{ "90", 90 },	{ "90s", 90 },
-		{ "1.5m", 90 }, { "1h", 3600 }, { "0.5m", 30 },
+		{ "1", 1 },	{ "90", 90 },	{ "90s", 90 },	   { "1.5m", 90 },
+		{ "1h", 3600 }, { "0.5m", 30 }, { "1500ms", 1.5 },
 	};
-	static const char *const wrong[] = { "",    "s",   "0.5", "1d", "1min",
-					     "1 m", "nan", "inf", "-5", "3h" };
+	static const char *const wrong[] = { "",   "s",	 "0.5", "1d", "1min", "1 m",  "nan",  "inf",
+					     "-5", "3h", "1M",	"1S", "1mm",  "1msm", "500ms" };
 	double seconds;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
-		assert_true(options_time(good[i].text, 1, 7200, &seconds));
+		assert_true(options_time(good[i].text, 1, 1, 7200, &seconds));
 		assert_float_equal(good[i].seconds, seconds, 1e-9);
 	}
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		assert_false(options_time(wrong[i], 1, 7200, &seconds));
-	assert_true(options_seconds("0.25", 0.1, 9, &seconds));
+		assert_false(options_time(wrong[i], 1, 1, 7200, &seconds));
+	assert_true(options_time("0.25", 1, 0.1, 9, &seconds));
 	assert_float_equal(0.25, seconds, 1e-9);
-	assert_false(options_seconds("0.05", 0.1, 9, &seconds));
-	assert_false(options_seconds("10", 0.1, 9, &seconds));
-	assert_false(options_seconds("1s", 0.1, 9, &seconds));
-	assert_false(options_seconds("nan", 0.1, 9, &seconds));
+	assert_true(options_time("250ms", 1, 0.1, 9, &seconds));
+	assert_float_equal(0.25, seconds, 1e-9);
+	assert_false(options_time("0.05", 1, 0.1, 9, &seconds));
+	assert_false(options_time("50ms", 1, 0.1, 9, &seconds));
+	assert_false(options_time("10", 1, 0.1, 9, &seconds));
+	/* A number without a unit. */
+	assert_true(options_time("50", 1e-3, 1e-3, 60, &seconds));
+	assert_float_equal(0.05, seconds, 1e-9);
+	assert_true(options_time("2s", 1e-3, 1e-3, 60, &seconds));
+	assert_float_equal(2, seconds, 1e-9);
+	assert_false(options_time("0.5", 1e-3, 1e-3, 60, &seconds));
+}
+
+static void expect_match(const char *pattern, const char *name, bool matches)
+{
+	regex_t regex;
+
+	assert_int_equal(0, regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB));
+	assert_int_equal(matches, regexec(&regex, name, 0, NULL, 0) == 0);
+	regfree(&regex);
+}
+
+/* Names are names here, not patterns; the kernel cuts long ones. */
+static void test_exact_names(void **state)
+{
+	static const char hostile[] = "a.b*[c](d|e){2}$^\\";
+	struct options_names names = { 0 };
+
+	(void)state;
+	options_add_exact_name("test", "nginx", &names);
+	options_add_exact_name("test", hostile, &names);
+	options_add_exact_name("test", "a-name-of-24-characters!", &names);
+	assert_int_equal(3, names.count);
+	assert_int_equal(3, names.exact_count);
+	assert_string_equal(hostile, names.words[1]);
+	expect_match(names.patterns[0], "nginx", true);
+	expect_match(names.patterns[0], "nginx2", false);
+	expect_match(names.patterns[0], "xnginx", false);
+	expect_match(names.patterns[1], hostile, true);
+	expect_match(names.patterns[1], "aXb*[c](d|e){2}$^\\", false);
+	expect_match(names.patterns[2], "a-name-of-24-characters!", true);
+	expect_match(names.patterns[2], "a-name-of-24-ch", true);
+	expect_match(names.patterns[2], "a-name-of-24-c", false);
+	options_names_deinit(&names);
+}
+
+static const char *guess(const char *wrong, const char *const *words)
+{
+	struct options_guess guess = { 0 };
+
+	for (; *words; words++)
+		options_guess(wrong, *words, &guess);
+	return guess.word ? guess.word : "";
+}
+
+static void test_guesses(void **state)
+{
+	static const char *const words[] = { "format", "frequency", "file", "q", "", NULL };
+	char longest[200];
+
+	(void)state;
+	assert_string_equal("format", guess("formt", words));
+	assert_string_equal("format", guess("fromat", words));
+	assert_string_equal("format", guess("formaat", words));
+	assert_string_equal("frequency", guess("freqency", words));
+	assert_string_equal("file", guess("flie", words));
+	assert_string_equal("", guess("xyz", words));
+	assert_string_equal("", guess("q", words));
+	assert_string_equal("", guess("", words));
+	memset(longest, 'f', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_string_equal("", guess(longest, words));
 }
 
 static void test_numbers(void **state)
@@ -136,7 +206,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes),	   cmocka_unit_test(test_times),
 		cmocka_unit_test(test_numbers),	   cmocka_unit_test(test_pids),
-		cmocka_unit_test(test_exit_codes),
+		cmocka_unit_test(test_exit_codes), cmocka_unit_test(test_exact_names),
+		cmocka_unit_test(test_guesses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

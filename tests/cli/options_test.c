@@ -28,7 +28,9 @@ struct arguments {
 	char behind;
 };
 
-static const struct options_word words[] = { { "one", NULL, 1 }, { "two", "default", 2 }, { 0 } };
+static const struct options_word words[] = {
+	{ "one", NULL, 1 }, { "uno", NULL, 1, .is_old = true }, { "two", "default", 2 }, { 0 }
+};
 
 static bool letter_at(size_t index, struct options_word *ret_word)
 {
@@ -56,8 +58,8 @@ static const struct options_entry entries[] = {
 	{ "large", 0, OPTIONS_NUMBER, "N", "number", OPTIONS_INTO(large),
 	  .refused = "not a number" },
 	{ "bytes", 0, OPTIONS_SIZE, "SIZE", "size", OPTIONS_INTO(bytes), .refused = "not a size" },
-	{ "seconds", 0, OPTIONS_SECONDS, "S", "seconds", .min = 0.5, .max = 2,
-	  OPTIONS_INTO(seconds), .refused = "not seconds" },
+	{ "seconds", 0, OPTIONS_TIME, "S", "seconds", .min = 0.5, .max = 2, OPTIONS_INTO(seconds),
+	  .refused = "not seconds" },
 	{ "time", 0, OPTIONS_TIME, "T", "time", .min = 1, .max = 100, OPTIONS_INTO(time_s),
 	  .refused = "not a time" },
 	{ "word", 'w', OPTIONS_WORD, "W", "word", .words = words, OPTIONS_INTO(word),
@@ -73,6 +75,8 @@ static const struct options_entry entries[] = {
 	  .refused = "not a name" },
 	{ "take", 't', OPTIONS_TEXT, "T", "take", .take = take, .refused = "not taken" },
 	{ "silent", 0, OPTIONS_TEXT, "T", "take", .take = take },
+	{ "old-number", 'o', .old_of = "number" },
+	{ .letter = 'x', .old_of = "flag" },
 };
 
 static const char *const usage[] = { "X", NULL };
@@ -176,9 +180,14 @@ static void test_refusals(void **state)
 	expect_refused("--silent no", "");
 	expect_refused("-n", "test: an argument is missing after -n: try test --help\n");
 	expect_refused("--no-such", "test: unknown option --no-such: try test --help\n");
+	expect_refused("--nmber=1", "test: unknown option --nmber=1: did you mean --number?\n");
+	expect_refused("--old-nmber=1", "test: unknown option --old-nmber=1: try test --help\n");
+	expect_refused("--f", "test: unknown option --f: did you mean --flag, --file or "
+			      "--folder?\n");
+	expect_refused("--word tow", "test: not a word (one or two): tow: did you mean two?\n");
 	expect_refused("--flag=1", "test: the option takes no value: --flag=1: try test --help\n");
 	/* Among others in one word, which is then not the one before getopt's position. */
-	expect_refused("-fxf", "test: unknown option -x: try test --help\n");
+	expect_refused("-fyf", "test: unknown option -y: try test --help\n");
 	expect_refused("-f\xc3\xa9", "test: unknown option: try test --help\n");
 }
 
@@ -191,10 +200,52 @@ static void test_exclusions(void **state)
 	(void)state;
 	expect_refused("--other -f",
 		       "test: --flag and --other cannot be used together: try test --help\n");
+	expect_refused("-x --seconds 1",
+		       "test: --flag and --seconds cannot be used together: try test --help\n");
 	expect_refused("-f --seconds 1",
 		       "test: --flag and --seconds cannot be used together: try test --help\n");
 	assert_int_equal(-1, parse("--other --seconds 1", &got, &first));
 	assert_int_equal(-1, parse("-f -f", &got, &first));
+}
+
+/* Former spellings do what the new ones do. */
+static void test_old(void **state)
+{
+	struct arguments got;
+	int first;
+
+	(void)state;
+	assert_int_equal(-1, parse("--old-number 3 -x --word uno", &got, &first));
+	assert_true(got.flag);
+	assert_int_equal(3, got.number);
+	assert_int_equal(1, got.word);
+	assert_int_equal(-1, parse("-o4", &got, &first));
+	assert_int_equal(4, got.number);
+	expect_refused("--old-number 0", "test: not a number: 0: try test --help\n");
+}
+
+/* Options behind operands that may also be a command. */
+static void test_more(void **state)
+{
+	char test[] = "test", a[] = "a", n[] = "-n", one[] = "1", flag[] = "--flag", more[] = "b",
+	     e[] = "-e";
+	char *good[] = { test, a, n, one, flag, more, NULL };
+	char *unknown[] = { test, a, e, one, NULL };
+	char *open[] = { test, a, n, NULL };
+	struct arguments got = { 0 };
+	int first;
+
+	(void)state;
+	assert_true(options_fit(&options, 6, good, &first));
+	assert_int_equal(4, first);
+	assert_string_equal("a", good[4]);
+	assert_string_equal("b", good[5]);
+	assert_false(options_fit(&options, 4, unknown, &first));
+	assert_false(options_fit(&options, 3, open, &first));
+	assert_int_equal(-1, options_parse_more(&options, 6, good, &got, &first));
+	assert_int_equal(4, first);
+	assert_true(got.flag);
+	assert_int_equal(1, got.number);
 }
 
 static void test_operands(void **state)
@@ -210,18 +261,23 @@ static void test_operands(void **state)
 	assert_int_equal(3, first);
 	options.operand = OPTIONS_FILES;
 	assert_int_equal(-1, parse("a -f b -n 1", &got, &first));
-	options.operand = OPTIONS_NO_OPERAND;
 	assert_int_equal(4, first);
+	options.operand = OPTIONS_PROCESSES_OR_COMMAND;
+	assert_int_equal(-1, parse("-f a -n 1", &got, &first));
+	assert_int_equal(2, first);
+	options.operand = OPTIONS_PROCESSES;
+	assert_int_equal(-1, parse("a -f b -n 1", &got, &first));
+	assert_int_equal(4, first);
+	options.operand = OPTIONS_NO_OPERAND;
 	assert_int_equal(1, got.number);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_exclusions),
-		cmocka_unit_test(test_operands),
+		cmocka_unit_test(test_values),	   cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_exclusions), cmocka_unit_test(test_old),
+		cmocka_unit_test(test_more),	   cmocka_unit_test(test_operands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
