@@ -171,7 +171,7 @@ static bool end_and_digest(const struct peer *peer, pid_t pid, const char *folde
 
 bool peer_end(const struct peer *peer, pid_t pid, const char *folder, struct peer_run *ret_run)
 {
-	static const char *const files[] = { "profile", "profile.gz", "stats", "text" };
+	static const char *const files[] = { "profile", "profile.bin.gz", "stats", "text" };
 	bool ok = end_and_digest(peer, pid, folder, ret_run);
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -200,7 +200,7 @@ static void record(const char *capture, const char *pid, const char *rate, const
 {
 	char output[PEER_PATH_BYTES], stats[PEER_PATH_BYTES];
 
-	path_of(output, folder, "profile.gz");
+	path_of(output, folder, "profile.bin.gz");
 	path_of(stats, folder, "stats");
 	execl(LJRECORD_PATH, "ljrecord", "-q", "--capture", capture, "-p", pid, "-F", rate, "-o",
 	      output, "--stats", stats, (char *)NULL);
@@ -262,7 +262,7 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 	struct json_object *root, *stopped = NULL;
 	double report_s, ticks;
 
-	path_of(output, folder, "profile.gz");
+	path_of(output, folder, "profile.bin.gz");
 	path_of(stats, folder, "stats");
 	root = json_object_from_file(stats);
 	if (!root)
