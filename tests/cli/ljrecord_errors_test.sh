@@ -793,10 +793,15 @@ habits() {
 	rm -f "$work/here"/*
 	error 5 "no LuaJIT process is named luax $$: did you mean luaj $$[?] \(ljrecord -- COMMAND runs a command\)" "luax $$"
 	error 1 "cannot run no-such-$$: No such file or directory, and no LuaJIT process has that name" "no-such-$$" -d 1
-	run 7 -q /bin/true
-	run 7 -q -- true
-	error 5 'no LuaJIT process is named true: ' true
-	run 7 -q -o "$work/here/of_command.bin" sh -c 'exit 0'
+	printf '#!/bin/sh\nexec luajit %s 0.3\n' "$all/busy.lua" >"$work/bin/run$$"
+	chmod +x "$work/bin/run$$"
+	for words in "$work/bin/run$$" "-- run$$" "sh $work/bin/run$$"; do
+		rm -f "$work/here"/*
+		# shellcheck disable=SC2086 # A command and its arguments.
+		PATH=$work/bin:$PATH run 0 -q $words
+		[ "$(find "$work/here" -name '*-[0-9]*T*.pb.gz' | wc -l)" = 1 ] || fail "$words: $(ls "$work/here")"
+	done
+	PATH=$work/bin:$PATH error 5 "no LuaJIT process is named run$$: " "run$$"
 	start sleep 1000
 	cp "$(command -v sleep)" "$work/bin/sleep$$"
 	start "$work/bin/sleep$$" 1000
