@@ -786,6 +786,9 @@ habits() {
 	run 0 -q "$target,$target" "$name" --rotate 1s -d 1200ms
 	[ "$(find "$work/here" -name 'ljprof-*T*.pb.gz' | wc -l)" -ge 1 ] || fail "no series of the default name: $(ls "$work/here")"
 	rm -f "$work/here"/*
+	# Former spellings.
+	run 0 -q "$target" --root process --lines current -o "$work/former.folded" "${SHORT[@]}"
+	grep -q "^luaj $$ \[$target\];" "$work/former.folded" || fail "--root: $(head -n 1 "$work/former.folded")"
 	# Only a stream can do these.
 	run 0 -q "$target" --trace-samples record "${SHORT[@]}"
 	[ "$(find "$work/here" -name "luaj_*.bin" | wc -l)" = 1 ] || fail "no stream: $(ls "$work/here")"
