@@ -180,10 +180,13 @@ static int choose_processes(struct arguments *arguments)
 		ret = choice_list(PROGRAM, &list);
 		if (ret)
 			return ret;
-		if (is_plain || top_terminal_refuse())
+		if (is_plain || top_terminal_refuse()) {
 			ret = choice_refuse(PROGRAM, &list);
-		else
+		} else {
+			/* Ctrl-C must not leave the terminal as it is then. */
+			signals_catch();
 			ret = top_picker_run(&list, &arguments->pids, &text);
+		}
 		daemon_list_deinit(&list);
 	}
 	if (text)

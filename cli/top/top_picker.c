@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/common/options.h"
+#include "cli/common/signals.h"
 #include "cli/processes/choice.h"
 #include "cli/processes/process_table.h"
 #include "cli/top/terminal/top_terminal.h"
@@ -197,7 +198,7 @@ int top_picker_run(struct daemon_list *list, struct options_pids *pids, const ch
 
 	if (top_terminal_open(false, &picker.terminal, ret_text) != 0)
 		return EXIT_USAGE;
-	while (!chosen) {
+	while (!chosen && !stop_requested) {
 		int key;
 
 		draw(&picker);

@@ -7,7 +7,7 @@
 #include "daemon/list.h"
 
 /**
- * Show the list until the user chooses or leaves. Restores the terminal.
+ * Show the list until the user chooses or leaves, or stop_requested is set. Restores the terminal.
  * @param list Replaced if the user asks for a new one.
  * @param ret_text Set on failure: a few words for people, static.
  * @return -1 if processes were chosen, else the exit code.
