@@ -9,7 +9,8 @@
 struct cursor {
 	const uint8_t *code;
 	size_t len, at;
-	bool wide, narrow, repeat; /* REX.W, 66, F2 or F3 */
+	bool wide, narrow; /* REX.W, 66 */
+	uint8_t repeat;	   /* F2 or F3; 0: neither */
 	uint8_t rex;
 };
 
@@ -50,7 +51,7 @@ static bool take_prefixes(struct cursor *cursor, uint8_t *ret_opcode)
 		if (byte == 0x66)
 			cursor->narrow = true;
 		else if (byte == 0xf2 || byte == 0xf3)
-			cursor->repeat = true;
+			cursor->repeat = byte;
 		else if (byte != 0x2e && byte != 0x3e && byte != 0x64 && byte != 0x65)
 			break;
 	}
@@ -89,6 +90,7 @@ static bool take_operand(struct cursor *cursor, struct insn *insn)
 			insn->index = INSN_NO_REG;
 		absolute = mode == 0 && (sib & 7) == 5;
 	}
+	insn->is_relative = absolute && (modrm & 7) == 5;
 	if (absolute)
 		insn->base = INSN_NO_REG;
 	if (absolute || mode == 2)
@@ -219,6 +221,83 @@ static bool is_byte_sized(uint8_t opcode)
 	       opcode == 0xfe;
 }
 
+/* ---- Operations ------------------------------------------------------------------------- */
+
+/* Operations of one-byte opcodes that several opcodes share. Others are the opcode itself; no
+ * shared opcode is among the rest. */
+enum {
+	OPERATION_ALU = 0x01,	 /* and the seven after it */
+	OPERATION_BRANCH = 0x10, /* and the conditions */
+	OPERATION_SHIFT = 0x20,	 /* and the seven after it */
+	OPERATION_GROUP = 0x28,	 /* not, neg, mul, div, inc, dec and jumps through memory */
+	OPERATION_MOVE = 0x38,
+	OPERATION_LOAD,
+	OPERATION_STORE,
+	OPERATION_TEST,
+	OPERATION_PUSH,
+	OPERATION_POP,
+	OPERATION_MULTIPLY,
+	OPERATION_JUMP,
+	OPERATION_SECOND = 0x100, /* opcodes behind 0F, by their mandatory prefixes */
+	OPERATION_THIRD = 0x1000, /* opcodes behind 0F 38 and 0F 3A */
+	OPERATION_VEX = 0x4000,
+};
+
+static uint16_t move_of(const struct insn *insn, bool is_load)
+{
+	return insn->has_mem ? is_load ? OPERATION_LOAD : OPERATION_STORE : OPERATION_MOVE;
+}
+
+static uint16_t operation_of(const struct insn *insn, uint8_t opcode, uint8_t group)
+{
+	if (opcode < 0x40)
+		return (uint16_t)(OPERATION_ALU + (opcode >> 3));
+	if (opcode == 0x80 || opcode == 0x81 || opcode == 0x83)
+		return (uint16_t)(OPERATION_ALU + group);
+	if ((opcode & 0xf0) == 0x70)
+		return (uint16_t)(OPERATION_BRANCH + (opcode & 15));
+	if (opcode == 0xc0 || opcode == 0xc1 || (opcode & 0xfc) == 0xd0)
+		return (uint16_t)(OPERATION_SHIFT + group);
+	if (opcode == 0x84 || opcode == 0x85 || opcode == 0xa8 || opcode == 0xa9 ||
+	    insn->kind == INSN_TEST_IMM)
+		return OPERATION_TEST;
+	if (opcode == 0xf6 || opcode == 0xf7 || opcode >= 0xfe)
+		return (uint16_t)(OPERATION_GROUP + group + (opcode >= 0xfe ? 8 : 0));
+	if (opcode >= 0x88 && opcode <= 0x8b)
+		return move_of(insn, opcode & 2);
+	if ((opcode & 0xf0) == 0xb0 || opcode == 0xc6 || opcode == 0xc7)
+		return move_of(insn, false);
+	if ((opcode & 0xf8) == 0x50 || opcode == 0x68 || opcode == 0x6a)
+		return OPERATION_PUSH;
+	if ((opcode & 0xf8) == 0x58)
+		return OPERATION_POP;
+	if (opcode == 0x69 || opcode == 0x6b)
+		return OPERATION_MULTIPLY;
+	if (opcode == 0xe9 || opcode == 0xeb)
+		return OPERATION_JUMP;
+	return opcode == 0x90 ? INSN_NO_OPERATION : opcode;
+}
+
+static uint16_t operation_of_second(const struct cursor *cursor, uint8_t opcode)
+{
+	uint16_t prefix = cursor->repeat ? cursor->repeat == 0xf2 ? 3 : 2 : cursor->narrow;
+
+	if ((opcode & 0xf0) == 0x80)
+		return (uint16_t)(OPERATION_BRANCH + (opcode & 15));
+	if (opcode == 0xaf)
+		return OPERATION_MULTIPLY;
+	if ((opcode & 0xf8) == 0xc8)
+		opcode = 0xc8;
+	/* Long forms of nop, and landing pads. */
+	if (opcode >= 0x18 && opcode <= 0x1f)
+		return INSN_NO_OPERATION;
+	if ((opcode & 0xf0) == 0x40 || (opcode >= 0xa0 && opcode < 0xd0) || opcode == 0x1f)
+		prefix = 0; /* an operand's width */
+	return (uint16_t)(OPERATION_SECOND + 0x100 * prefix + opcode);
+}
+
+/* ---- The rest of an instruction --------------------------------------------------------- */
+
 /* AVX and BMI, prefixes C4 and C5: lengths only. */
 static bool decode_vex(struct cursor *cursor, uint8_t opcode, struct insn *insn)
 {
@@ -235,6 +314,7 @@ static bool decode_vex(struct cursor *cursor, uint8_t opcode, struct insn *insn)
 	if (!take_byte(cursor, &byte) || !take_operand(cursor, insn))
 		return false;
 	insn->kind = INSN_OTHER;
+	insn->operation = (uint16_t)(OPERATION_VEX + 0x100 * map + byte);
 	return (map != 3 && !(map == 1 && form_of_second(byte) & IMM8)) || take(cursor, 1, &unused);
 }
 
@@ -242,7 +322,7 @@ static bool decode_rest(struct cursor *cursor, uint8_t opcode, struct insn *insn
 {
 	unsigned form = form_of(opcode);
 	bool second = opcode == 0x0f;
-	uint8_t third;
+	uint8_t third = 0, group;
 
 	if (second) {
 		if (!take_byte(cursor, &opcode))
@@ -256,10 +336,15 @@ static bool decode_rest(struct cursor *cursor, uint8_t opcode, struct insn *insn
 	}
 	if (form == BAD || (form & MODRM && !take_operand(cursor, insn)))
 		return false;
+	group = insn->reg & 7;
 	if (second)
 		name_second(insn, opcode);
 	else
 		name_kind(insn, opcode);
+	insn->operation = !second ? operation_of(insn, opcode, group)
+			  : opcode == 0x38 || opcode == 0x3a
+				  ? (uint16_t)(OPERATION_THIRD + 0x100 * (opcode & 2) + third)
+				  : operation_of_second(cursor, opcode);
 	if (insn->kind == INSN_TEST_IMM)
 		form |= opcode == 0xf6 ? IMM8 : IMM32;
 	if (!second && is_byte_sized(opcode))

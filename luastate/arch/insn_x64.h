@@ -70,7 +70,14 @@ struct insn {
 	uint8_t base, index; /* INSN_NO_REG: none; without has_mem, base is the operand */
 	uint8_t scale;	     /* 1, 2, 4 or 8 */
 	int32_t disp, imm; /* for direct targets, imm is the distance from the instruction's end */
+	bool is_relative;  /* the memory operand is disp behind the instruction's end */
+	/* What it does, without operands and the width of immediates: equal for forms of one
+	 * instruction between which an assembler chooses. INSN_NO_OPERATION: it only fills space.
+	 */
+	uint16_t operation;
 };
+
+enum { INSN_NO_OPERATION = 0 };
 
 /**
  * Decode the instruction at @p code. @param len Available bytes.

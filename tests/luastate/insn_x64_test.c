@@ -98,6 +98,66 @@ static void test_operands(void **state)
 	}
 }
 
+/** Forms of one operation, which have the same signature. */
+static const struct {
+	const char *text;
+	bool is_nothing; /* they only fill space */
+	struct {
+		uint8_t bytes[12];
+	} forms[2];
+} same_operations[] = {
+	{ "add", false, { { { 0x48, 0x83, 0xc0, 0x08 } }, { { 0x48, 0x81, 0xc1, 0, 1, 0, 0 } } } },
+	{ "sub", false, { { { 0x48, 0x29, 0x43, 0x08 } }, { { 0x2b, 0x43, 0x08 } } } },
+	{ "ja", false, { { { 0x77, 0x10 } }, { { 0x0f, 0x87, 0, 2, 0, 0 } } } },
+	{ "jmp", false, { { { 0xeb, 0x10 } }, { { 0xe9, 0, 2, 0, 0 } } } },
+	{ "push", false, { { { 0x55 } }, { { 0x41, 0x57 } } } },
+	{ "mov", false, { { { 0x89, 0xd8 } }, { { 0x8b, 0xc3 } } } },
+	{ "load", false, { { { 0x8b, 0x43, 0x08 } }, { { 0x48, 0x8b, 0x83, 0, 1, 0, 0 } } } },
+	{ "test", false, { { { 0xa8, 0x01 } }, { { 0x41, 0xf6, 0x42, 0x0a, 0x01 } } } },
+	{ "nop", true, { { { 0x90 } }, { { 0x66, 0x0f, 0x1f, 0x44, 0, 0 } } } },
+	{ "endbr64", true, { { { 0xf3, 0x0f, 0x1e, 0xfa } }, { { 0x0f, 0x1f, 0 } } } },
+};
+
+/* Operands, and forms between which an assembler chooses, do not change the operation; another
+ * operation does. */
+static void test_operations(void **state)
+{
+	const uint8_t scalar[] = { 0xf2, 0x0f, 0x58, 0xc1 }, packed[] = { 0x66, 0x0f, 0x58, 0xc1 };
+	size_t count = sizeof(same_operations) / sizeof(same_operations[0]);
+	struct insn insn, other;
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		assert_true(insn_decode(same_operations[i].forms[0].bytes, 12, &insn));
+		assert_true(insn_decode(same_operations[i].forms[1].bytes, 12, &other));
+		if (insn.operation != other.operation ||
+		    (insn.operation == INSN_NO_OPERATION) != same_operations[i].is_nothing)
+			fail_msg("%s: %#x and %#x", same_operations[i].text, insn.operation,
+				 other.operation);
+		for (size_t k = 0; k < i && !same_operations[i].is_nothing; k++) {
+			assert_true(insn_decode(same_operations[k].forms[0].bytes, 12, &other));
+			assert_int_not_equal(insn.operation, other.operation);
+		}
+	}
+	assert_true(insn_decode(scalar, sizeof(scalar), &insn));
+	assert_true(insn_decode(packed, sizeof(packed), &other));
+	assert_int_not_equal(insn.operation, other.operation);
+}
+
+static void test_relative_operands(void **state)
+{
+	const uint8_t relative[] = { 0x48, 0x8d, 0x0d, 0x10, 0, 0, 0 };
+	const uint8_t absolute[] = { 0x8b, 0x04, 0x25, 0x10, 0, 0, 0 };
+	struct insn insn;
+
+	(void)state;
+	assert_true(insn_decode(relative, sizeof(relative), &insn));
+	assert_true(insn.is_relative);
+	assert_int_equal(0x10, insn.disp);
+	assert_true(insn_decode(absolute, sizeof(absolute), &insn));
+	assert_false(insn.is_relative);
+}
+
 /* Any bytes: no more is read than there is, and what is decoded is no longer than that. */
 static void test_any_bytes(void **state)
 {
@@ -128,6 +188,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_operands),
+		cmocka_unit_test(test_operations),
+		cmocka_unit_test(test_relative_operands),
 		cmocka_unit_test(test_any_bytes),
 	};
 
