@@ -131,7 +131,7 @@ static uint8_t binding_of(const Elf64_Sym *symbol)
 	case STB_WEAK:
 		return 1;
 	default:
-		return 2;
+		return SYMBOLS_LOCAL;
 	}
 }
 

@@ -21,8 +21,11 @@ struct symbols_name {
 	uint32_t text;	     /**< Offset in the string table. */
 	uint8_t table;	     /**< Index of its table; see symtab.c. */
 	uint8_t class;	     /**< See symtab.c; lower is better. */
-	uint8_t binding;     /**< 0 global, 1 weak, 2 local. */
+	uint8_t binding;     /**< 0 global, 1 weak, SYMBOLS_LOCAL. */
 };
+
+/** The binding of symbols that only their own file sees. */
+#define SYMBOLS_LOCAL 2
 
 struct symbols_names {
 	struct symbols_name *list; /**< Sorted by start. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/module.h"
 #include "symbols/names.h"
 #include "symbols/types.h"
 #include "symbols/unwind.h"
@@ -86,6 +87,26 @@ static void look_at(struct symbols_space *space, struct symbols_unwinder *unwind
 	unwind(unwinder, memory, address);
 }
 
+/** Copy the file's code and data. Its functions must ascend, and not overlap. */
+static void copy_module(struct symbols_space *space, uint64_t address)
+{
+	char name[SYMBOLS_MODULE_NAME_MAX];
+	struct symbols_module module;
+	volatile uint8_t last = 0;
+	struct failure why;
+
+	symbols_module_symbol(space, address, name);
+	if (symbols_module_init(space, address, &module, &why) != 0)
+		return;
+	for (size_t i = 0; i < module.function_count; i++)
+		if (module.functions[i].start >= module.functions[i].end ||
+		    (i && module.functions[i].start < module.functions[i - 1].end))
+			abort();
+	for (size_t i = 0; i < module.part_count; i++)
+		last ^= module.parts[i].bytes[module.parts[i].len - 1];
+	symbols_module_deinit(&module);
+}
+
 /** A space in which the file is the vDSO. @return Where it ends. */
 static uint64_t map_file(const struct attach_reader *memory, size_t len,
 			 struct symbols_space **ret_space)
@@ -126,6 +147,7 @@ void hostile_elf_exercise(const uint8_t *bytes, size_t len)
 		look_at(space, unwinder, &memory, BASE + (end - BASE) * i / PLACES);
 	symbols_each_unwind_entry(space, 1, walk_from, &visits, &why);
 	symbols_find_address(space, "no_such_symbol", &address, &why);
+	copy_module(space, BASE + len / 2);
 	symbols_read_file_bytes(space, BASE + len / 2, &byte, 1, &why);
 	symbols_unwinder_destroy(unwinder);
 	symbols_space_destroy(space);
