@@ -247,6 +247,9 @@ bool derive_read_J(const struct derive *derive, int32_t at, void *ret_bytes, siz
 void derive_opcodes(const struct state_interpreter *interpreter, const struct attach_reader *reader,
 		    struct luastate_layout *layout);
 
+/** Whether words of LuaJIT's table of operands are those of the first @p count opcodes. */
+bool derive_is_operands(const uint16_t *words, size_t count);
+
 /**
  * Derive the layout of the VM of a coroutine. Stopped window: no; some thousand reads, and at most
  * DERIVE_NS of processor time.

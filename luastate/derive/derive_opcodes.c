@@ -63,6 +63,14 @@ static uint32_t known_operands(size_t op)
 	return mode_of(letters[0]) | mode_of(letters[1]) << 3 | mode_of(letters[2]) << 7;
 }
 
+bool derive_is_operands(const uint16_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (i >= NAMED_MORE || (words[i] & OPERANDS) != known_operands(i))
+			return false;
+	return true;
+}
+
 /* ---- The table -------------------------------------------------------------------------- */
 
 static bool is_table(const uint16_t *words, size_t max, size_t fast)
