@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # Packages of another suite of Debian, from the archive that apt has in its sources; nothing is installed and
-# apt's own state is left alone. Sourced.
+# apt's own state is left alone. Also the names of their functions, where they have symbols. Sourced.
 
 # suite_begin SUITE WORK [ARCHITECTURE]: have `apart` work on SUITE, with its state in the folder WORK.
 suite_begin() {
@@ -29,4 +29,50 @@ apart() {
 	"$tool" -o Dir::Etc="$APART/etc" -o Dir::State="$APART/state" -o Dir::State::status="$APART/status" \
 		-o Dir::Cache="$APART/cache" -o APT::Sandbox::User=root -o Debug::NoLocking=1 \
 		-o APT::Architecture="$APART_ARCHITECTURE" -o APT::Architectures="$APART_ARCHITECTURE" "$@"
+}
+
+# apart_unpack PACKAGE FOLDER: with its version in the file VERSION. Does nothing if it is there.
+apart_unpack() {
+	local work
+	[[ ! -e $2/VERSION ]] || return 0
+	work=$(mktemp -d)
+	mkdir -p "$(dirname "$2")"
+	if (cd "$work" && apart apt-get -qq download "$1") >/dev/null 2>&1; then
+		mkdir "$work/tree"
+		dpkg -x "$work/$1"_*.deb "$work/tree"
+		dpkg-deb -f "$work/$1"_*.deb Version >"$work/tree/VERSION"
+		chmod 755 "$work/tree"
+		mv -T "$work/tree" "$2" 2>/dev/null || true # another run may have been faster
+	fi
+	rm -rf "$work"
+	[[ -e $2/VERSION ]]
+}
+
+# link_archive ARCHIVE PROGRAM: a program with all its code, and with its symbols. It never runs: its C library may
+# be newer than ours.
+link_archive() {
+	local work status=0
+	work=$(mktemp -d)
+	echo 'int main(void) { return 0; }' >"$work/main.c"
+	cc -pie -o "$work/program" "$work/main.c" -Wl,--whole-archive "$1" -Wl,--no-whole-archive -Wl,-z,muldefs \
+		-Wl,--unresolved-symbols=ignore-all >"$work/log" 2>&1 && mv "$work/program" "$2" || status=1
+	rm -rf "$work"
+	return "$status"
+}
+
+# functions_of FILE [OPTION]...: "ADDRESS NAME" of its functions by nm with these options; "?" is the name where there
+# are two. Without what compilers append to the names of copies and parts.
+functions_of() {
+	local file=$1
+	shift
+	nm "$@" "$file" 2>/dev/null | awk '
+		$2 ~ /^[tTwWi]$/ {
+			at = $1; name = $3
+			sub(/^0+/, "", at)
+			sub(/@.*/, "", name)
+			while (sub(/\.(constprop|isra|part|cold|lto_priv)(\.[0-9]+)?$/, "", name));
+			if (at in names && names[at] != name) name = "?"
+			names[at] = name
+		}
+		END { for (at in names) print at, names[at] }'
 }

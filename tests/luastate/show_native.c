@@ -2,7 +2,8 @@
 /* Shows the native functions of LuaJIT in a file: one line for each, with its link-time addresses,
  * how its name was found, its signature and its name. For scripts/signatures and for tests.
  *
- * usage: show_native FILE
+ * usage: show_native [--no-symbols] FILE
+ *   --no-symbols  as if the file exported nothing
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -114,7 +115,7 @@ static void show(const struct luastate_native *native)
 	}
 }
 
-static int show_file(struct symbols_space *space)
+static int show_file(struct symbols_space *space, bool has_symbols)
 {
 	struct found found = { 0 };
 	struct symbols_module module;
@@ -138,7 +139,7 @@ static int show_file(struct symbols_space *space)
 			    .function_count = module.function_count,
 			    .parts = (const void *)module.parts,
 			    .part_count = module.part_count,
-			    .symbol = symbol_at,
+			    .symbol = has_symbols ? symbol_at : NULL,
 			    .context = &symbols },
 		    &native, &why) != 0) {
 		fprintf(stderr, "show_native: cannot %s\n", why.step);
@@ -157,14 +158,15 @@ int main(int argc, char **argv)
 	struct symbols_space *space;
 	static char maps[1 << 16];
 	struct failure why;
-	char *path = argc == 2 ? realpath(argv[1], NULL) : NULL;
+	bool has_symbols = argc < 2 || strcmp(argv[1], "--no-symbols") != 0;
+	char *path = argc == 3 - has_symbols ? realpath(argv[argc - 1], NULL) : NULL;
 	size_t len = path ? make_maps(path, maps, sizeof(maps)) : 0;
 	int status = 1;
 
 	if (len == 0 || symbols_space_create_recorded(maps, len, &space, &why) != 0) {
-		fputs("usage: show_native FILE\n", stderr);
+		fputs("usage: show_native [--no-symbols] FILE\n", stderr);
 	} else {
-		status = show_file(space);
+		status = show_file(space, has_symbols);
 		symbols_space_destroy(space);
 	}
 	free(path);
