@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "attach/hash.h"
+#include "daemon/native/native_names.h"
 
 enum {
 	/* Return addresses kept; more than any program's hot code has. */
@@ -26,7 +27,7 @@ struct target_native {
 	uint64_t address;
 	uint64_t start;
 	uint32_t id;
-	/* functions: interned by the space, so pointers are comparable */
+	/* functions: interned by the space, or kept for good, so pointers are comparable */
 	const char *name, *module;
 	UT_hash_handle hh;
 };
@@ -132,6 +133,23 @@ static int id_of_function(struct daemon_target *target, const struct symbols_fun
 	return 0;
 }
 
+/* Find the native function at an address. LuaJIT's own have names also without symbols. */
+static int find_native(struct daemon_target *target, uint64_t address,
+		       struct symbols_function *ret_function, struct failure *why)
+{
+	struct luastate_native_function own;
+
+	if (symbols_find_function(target->space, address, ret_function, why) != 0)
+		return -1;
+	if (!ret_function->is_symbol && daemon_native_find(target->space, address, &own) &&
+	    own.name) {
+		ret_function->start = own.start;
+		ret_function->end = own.end;
+		ret_function->name = own.name;
+	}
+	return 0;
+}
+
 int target_native_id(struct daemon_target *target, uint64_t address, uint32_t *ret_id,
 		     uint64_t *ret_start, struct failure *why)
 {
@@ -144,7 +162,7 @@ int target_native_id(struct daemon_target *target, uint64_t address, uint32_t *r
 
 		if (HASH_COUNT(target->natives) >= NATIVES_MAX)
 			target_native_forget(target);
-		if (symbols_find_function(target->space, address, &function, why) != 0 ||
+		if (find_native(target, address, &function, why) != 0 ||
 		    id_of_function(target, &function, &id, why) != 0)
 			return -1;
 		item = add_native(target, address);

@@ -13,6 +13,7 @@
 
 #include "attach/hash.h"
 #include "daemon/decode/function_ids.h"
+#include "daemon/native/native_names.h"
 #include "daemon/tick_clock.h"
 
 enum {
@@ -251,8 +252,10 @@ static bool visit_entry(void *context, const struct symbols_unwind_entry *entry)
 		target->code[luastate_interpreter_count(target->lua) - 1] =
 			code_at(target, entry->start);
 		set_file(target, luastate_interpreter_count(target->lua) - 1, entry->start);
-		if (!target->skips_debug)
+		if (!target->skips_debug) {
+			daemon_native_learn(target->space, entry->start, entry->end);
 			use_debug(target, entry->start);
+		}
 	}
 	return true;
 }

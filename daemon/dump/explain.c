@@ -6,6 +6,7 @@
 #include "daemon/decode/target.h"
 #include "daemon/dump.h"
 #include "daemon/dump/dump_internal.h"
+#include "daemon/native/native_names.h"
 #include "format/text.h"
 #include "symbols/names.h"
 
@@ -343,6 +344,23 @@ static void print_threads(struct explain *explain, const struct luastate_vm *con
 		count, lua_threads);
 }
 
+/* Print how LuaJIT's own native functions are named. */
+static void print_native_names(struct explain *explain, uint64_t interpreter)
+{
+	struct daemon_native_counts counts;
+	size_t unnamed;
+
+	if (!daemon_native_count(explain->target->space, interpreter, &counts))
+		return;
+	unnamed = counts.by_how[LUASTATE_NATIVE_UNNAMED];
+	fprintf(explain->out,
+		"    of native functions of LuaJIT: %zu of %zu: %zu by symbols, %zu by tables, "
+		"%zu by calls, %zu by signature\n",
+		counts.all - unnamed, counts.all, counts.by_symbol,
+		counts.by_how[LUASTATE_NATIVE_BY_TABLE], counts.by_how[LUASTATE_NATIVE_BY_CALLS],
+		counts.by_how[LUASTATE_NATIVE_BY_SIGNATURE]);
+}
+
 static void print_names(struct explain *explain)
 {
 	struct luastate *lua = explain->target->lua;
@@ -358,6 +376,7 @@ static void print_names(struct explain *explain)
 		fprintf(explain->out, "    of native functions: %s\n",
 			function.is_symbol ? "symbols, also of LuaJIT's inner functions"
 					   : "exported symbols, elsewhere module and offset");
+	print_native_names(explain, interpreter.start);
 }
 
 static enum daemon_end explain_vms(struct explain *explain)
