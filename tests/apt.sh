@@ -48,24 +48,25 @@ apart_unpack() {
 	[[ -e $2/VERSION ]]
 }
 
-# link_archive ARCHIVE PROGRAM: a program with all its code, and with its symbols. It never runs: its C library may
-# be newer than ours.
+# link_archive ARCHIVE PROGRAM: a program with all its code, and with its symbols, by $CC. It never runs: its C library
+# may be newer than ours.
 link_archive() {
 	local work status=0
 	work=$(mktemp -d)
 	echo 'int main(void) { return 0; }' >"$work/main.c"
-	cc -pie -o "$work/program" "$work/main.c" -Wl,--whole-archive "$1" -Wl,--no-whole-archive -Wl,-z,muldefs \
+	# shellcheck disable=SC2086 # it may have options
+	${CC:-cc} -pie -o "$work/program" "$work/main.c" -Wl,--whole-archive "$1" -Wl,--no-whole-archive -Wl,-z,muldefs \
 		-Wl,--unresolved-symbols=ignore-all >"$work/log" 2>&1 && mv "$work/program" "$2" || status=1
 	rm -rf "$work"
 	return "$status"
 }
 
-# functions_of FILE [OPTION]...: "ADDRESS NAME" of its functions by nm with these options; "?" is the name where there
+# functions_of FILE [OPTION]...: "ADDRESS NAME" of its functions by nm, or $NM, with these options; "?" is the name where there
 # are two. Without what compilers append to the names of copies and parts.
 functions_of() {
 	local file=$1
 	shift
-	nm "$@" "$file" 2>/dev/null | awk '
+	"${NM:-nm}" "$@" "$file" 2>/dev/null | awk '
 		$2 ~ /^[tTwWi]$/ {
 			at = $1; name = $3
 			sub(/^0+/, "", at)

@@ -49,7 +49,7 @@ static uint16_t operation_of(uint32_t insn)
 	return (uint16_t)(operation_bits(insn) * 0x9e3779b1u >> 16) | 1;
 }
 
-/* An address that is made of a page and an offset. */
+/* An address that is made of a page and offsets. */
 static void take_address(struct native_decoder *decoder, uint32_t insn, uint64_t address,
 			 struct native_insn *native)
 {
@@ -71,6 +71,7 @@ static void take_address(struct native_decoder *decoder, uint32_t insn, uint64_t
 		native->reference = page + 8 * (uint64_t)(insn >> 10 & 0xfff);
 	if (!value)
 		return;
+	decoder->pages[to] = value; /* another offset may follow */
 	native->reference = value;
 	if (to < ARGUMENTS) {
 		native->kind = NATIVE_SET;
