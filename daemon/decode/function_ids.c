@@ -29,6 +29,7 @@ struct target_native {
 	uint32_t id;
 	/* functions: interned by the space, or kept for good, so pointers are comparable */
 	const char *name, *module;
+	bool is_vm; /* functions: LuaJIT's own */
 	UT_hash_handle hh;
 };
 
@@ -106,17 +107,19 @@ static int id_of_function(struct daemon_target *target, const struct symbols_fun
 			  uint32_t *ret_id, struct failure *why)
 {
 	uint64_t key = function->start | FUNCTION_KEY;
+	bool is_vm = daemon_native_is_vm(target->space, function->start);
 	struct target_native *item;
 	struct target_mapped mapped;
 	struct format_function announced = {
-		.kind = FORMAT_KIND_NATIVE,
+		.kind = is_vm ? FORMAT_KIND_VM : FORMAT_KIND_NATIVE,
 		.address = function->start,
 		.name = function->name,
 		.source = function->module,
 	};
 
 	HASH_FIND(hh, target->natives, &key, sizeof(key), item);
-	if (item && item->name == function->name && item->module == function->module) {
+	if (item && item->name == function->name && item->module == function->module &&
+	    item->is_vm == is_vm) {
 		*ret_id = item->id;
 		return 0;
 	}
@@ -128,6 +131,7 @@ static int id_of_function(struct daemon_target *target, const struct symbols_fun
 	if (!item)
 		return failure_set_errno(why, ENOMEM, 0, "keep a function");
 	item->name = function->name;
+	item->is_vm = is_vm;
 	item->module = function->module;
 	item->id = *ret_id;
 	return 0;
