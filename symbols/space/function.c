@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attach/hash.h"
+#include "symbols/names/demangle.h"
 
 /** Bytes of names that one space keeps. A target that invents code addresses without end, such as
  *  another compiler's output, must not make us grow without end. */
@@ -29,6 +30,14 @@ static const char *keep_text(struct symbols_space *space, const char *text)
 		space->string_bytes += len + 1;
 	}
 	return intern_get(space->strings, id, NULL);
+}
+
+/** Keep the name of a symbol, as its program's source has it. */
+static const char *keep_symbol(struct symbols_space *space, const char *symbol)
+{
+	char text[SYMBOLS_NAME_MAX_BYTES];
+
+	return keep_text(space, symbols_demangle(symbol, text, sizeof(text)) ? text : symbol);
 }
 
 /** Base name of a mapped file, or the kernel's name of the mapping. */
@@ -74,7 +83,7 @@ static int name_in_object(struct symbols_space *space, struct symbols_object *ob
 		function->start = name.start + bias;
 		function->end = name.end + bias;
 		function->is_symbol = true;
-		function->name = keep_text(space, text);
+		function->name = keep_symbol(space, text);
 		return 0;
 	}
 	if (symbols_plt_find(&object->plt, &object->elf, address - bias, &name.start, &name.end,
