@@ -418,7 +418,7 @@ def write(path, chains):
 def check(ljreport, work, folder):
     def report(out, *arguments):
         path = os.path.join(work, out)
-        subprocess.run([ljreport, "-o", path, *arguments, new], check=True)
+        subprocess.run([ljreport, "--native=all", "-o", path, *arguments, new], check=True)
         return path
 
     new, base = (os.path.join(work, name) for name in ("new.folded", "base.folded"))

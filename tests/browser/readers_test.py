@@ -115,7 +115,8 @@ def main():
         with open(source, "w", encoding="utf-8") as file:
             file.writelines("%s %d\n" % row for row in CHAINS)
         for suffix in ("speedscope.json", "cpuprofile", "trace.json", "firefox.json", "perf"):
-            subprocess.run([ljreport, "-o", os.path.join(folder, "out." + suffix), source], check=True)
+            subprocess.run([ljreport, "--native=all", "-o", os.path.join(folder, "out." + suffix), source],
+                           check=True)
         report = json.loads(subprocess.run([ljreport, "-f", "json", source], check=True,
                                            capture_output=True).stdout)
         wanted = {row["function"]: (row["self"], row["total"]) for row in report["functions"]}

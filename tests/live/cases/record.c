@@ -69,6 +69,7 @@ static void describe(const struct format_function *function, const struct format
 			 function->first_line);
 		break;
 	case FORMAT_KIND_NATIVE:
+	case FORMAT_KIND_VM:
 		snprintf(ret_text, size, "N:%s@%s", name, base_name(function->source));
 		break;
 	default:
