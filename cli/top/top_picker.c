@@ -76,8 +76,14 @@ static void draw(struct picker *picker)
 	for (size_t i = 0; i < height() && picker->first + i < list->count; i++)
 		draw_row(picker, picker->first + i, (int)i + LINES_ABOVE);
 	draw_line(picker, LINES - 2, TOP_LOOK_DIM, list->note);
-	draw_line(picker, LINES - 1, TOP_LOOK_DIM,
-		  "Enter or number: watch it   a: all of this name   r: list again   q: quit");
+	if (list->count)
+		snprintf(line, sizeof(line),
+			 "Enter: watch %d   or number   a: all of its name   r: list again   q: "
+			 "quit",
+			 (int)list->processes[picker->selected].pid);
+	else
+		snprintf(line, sizeof(line), "r: list again   q: quit");
+	draw_line(picker, LINES - 1, TOP_LOOK_DIM, line);
 	refresh();
 }
 
@@ -120,10 +126,12 @@ static void choose_same_name(const struct picker *picker, struct options_pids *p
 			options_add_pid(PROGRAM, list->processes[i].pid, pids);
 }
 
-/* If no new list can be made, the old one stays. */
+/* If no new list can be made, the old one stays. The selected process stays selected. */
 static void list_again(struct picker *picker)
 {
 	const struct daemon_list_options options = { .with_vms = true };
+	const struct daemon_list *old = picker->list;
+	pid_t selected = old->count ? old->processes[picker->selected].pid : 0;
 	struct daemon_list list;
 	struct failure why;
 
@@ -132,6 +140,9 @@ static void list_again(struct picker *picker)
 	daemon_list_deinit(picker->list);
 	*picker->list = list;
 	move_to(picker, (long)picker->selected);
+	for (size_t i = 0; i < list.count; i++)
+		if (list.processes[i].pid == selected)
+			picker->selected = i;
 }
 
 static void take_move(struct picker *picker, int key)

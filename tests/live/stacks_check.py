@@ -26,7 +26,7 @@ def load(name):
 def print_frames(process, name):
     threads = [t for t in process["threads"] if name in ("", t["name"])]
     frames = threads[0]["frames"]
-    names = [shown(f) for f in frames if f["kind"] != "native"]
+    names = [shown(f) for f in frames if f["kind"] not in ("native", "luajit")]
     if len(names) > 1 and names[-2].startswith("main:"):
         names.pop() # what called the main chunk, in the interpreter's own program
     print(threads[0]["outcome"], *names)
