@@ -90,4 +90,14 @@ size_t luastate_native_count(const struct luastate_native *native);
 void luastate_native_get(const struct luastate_native *native, size_t index,
 			 struct luastate_native_function *ret_function);
 
+/** The table of functions that compiled code calls, for scripts/signatures. */
+struct luastate_native_calls {
+	uint64_t flags;		   /**< Hash of what the table says of the functions. */
+	const uint64_t *functions; /**< 0: another file's, or in the interpreter. Borrowed. */
+	size_t count;		   /**< 0: there is none. */
+};
+
+void luastate_native_get_calls(const struct luastate_native *native,
+			       struct luastate_native_calls *ret_calls);
+
 #endif

@@ -6,10 +6,6 @@
 #include "attach/array.h"
 #include "luastate/native/native.h"
 
-/* FNV-1a. Source: draft-eastlake-fnv, 64 bits. */
-#define HASH_BASIS UINT64_C(0xcbf29ce484222325)
-#define HASH_PRIME UINT64_C(0x100000001b3)
-
 /* Shorter functions than this many instructions are too much alike. */
 enum { SIGNATURE_INSNS_MIN = 12 };
 
@@ -150,17 +146,11 @@ static bool take_insn(struct reading *reading, const struct native_insn *insn)
 	}
 }
 
-static uint64_t hash_operation(uint64_t hash, uint16_t operation)
-{
-	hash = (hash ^ (operation & 0xff)) * HASH_PRIME;
-	return (hash ^ operation >> 8) * HASH_PRIME;
-}
-
 static bool read_function(struct reading *reading)
 {
 	struct native_function *function = reading->function;
 	struct native_decoder decoder = { 0 };
-	uint64_t hash = HASH_BASIS, at = function->start;
+	uint64_t hash = NATIVE_HASH_BEGIN, at = function->start;
 	unsigned insns = 0, steps = 0;
 	size_t len;
 	const uint8_t *code = native_bytes(reading->native, at, &len);
@@ -173,7 +163,7 @@ static bool read_function(struct reading *reading)
 		if (into >= len || !native_decode(&decoder, code + into, len - into, at, &insn))
 			return true; /* what was not decoded has no signature */
 		if (insn.operation) {
-			hash = hash_operation(hash, insn.operation);
+			hash = native_hash(hash, insn.operation, sizeof(insn.operation));
 			insns++;
 		}
 		if (!take_insn(reading, &insn))

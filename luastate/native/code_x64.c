@@ -3,6 +3,9 @@
 #include "luastate/arch/insn_x64.h"
 #include "luastate/native/native.h"
 
+/* Lower numbers are offsets in structures. */
+enum { ADDRESS_MIN = 0xffff };
+
 /* Registers of the arguments 0 to 3. Source: System V ABI, AMD64, 3.2.3. */
 static uint8_t argument_of(uint8_t reg)
 {
@@ -33,6 +36,19 @@ static void take_constant(const struct insn *insn, uint64_t next, struct native_
 		native->kind = NATIVE_SET;
 }
 
+/* The address in an operand; 0: none. Programs at fixed addresses have them as numbers. */
+static uint64_t reference_of(const struct insn *insn, uint64_t next)
+{
+	if (insn->is_relative)
+		return next + (uint64_t)(int64_t)insn->disp;
+	if (insn->has_mem && insn->disp > ADDRESS_MIN)
+		return (uint64_t)insn->disp;
+	if ((insn->kind == INSN_STORE_IMM || insn->kind == INSN_ALU_IMM) && insn->size >= 4 &&
+	    insn->imm > ADDRESS_MIN)
+		return (uint64_t)insn->imm;
+	return 0;
+}
+
 bool native_decode(struct native_decoder *decoder, const uint8_t *code, size_t len,
 		   uint64_t address, struct native_insn *ret_insn)
 {
@@ -47,12 +63,7 @@ bool native_decode(struct native_decoder *decoder, const uint8_t *code, size_t l
 	native.len = insn.len;
 	native.operation = insn.operation;
 	native.target = next + (uint64_t)(int64_t)insn.imm;
-	if (insn.is_relative)
-		native.reference = next + (uint64_t)(int64_t)insn.disp;
-	else if (insn.has_mem && insn.base == INSN_NO_REG)
-		native.reference = (uint32_t)insn.disp;
-	else if (insn.kind == INSN_STORE_IMM && insn.size >= 4)
-		native.reference = (uint32_t)insn.imm;
+	native.reference = reference_of(&insn, next);
 	switch (insn.kind) {
 	case INSN_CALL:
 		native.kind = NATIVE_CALL;

@@ -18,6 +18,9 @@ enum {
 	NATIVE_LIBRARIES_MAX = 128,
 	/* Built-ins in assembler; LuaJIT has 60. */
 	NATIVE_BUILTINS_MAX = 128,
+	/* Functions that compiled code calls; builds have 70 to 100. */
+	NATIVE_CALLS_MIN = 40,
+	NATIVE_CALLS_MAX = 256,
 	/* Longest name of a function, with the end. */
 	NATIVE_NAME_MAX = 64,
 };
@@ -80,7 +83,9 @@ struct native {
 	size_t builtin_count;
 	uint64_t *references; /* addresses of data in code, sorted */
 	size_t reference_count, reference_room;
-	char **names; /* those that are not static */
+	struct luastate_native_calls calls;
+	uint64_t called[NATIVE_CALLS_MAX]; /* the functions of calls */
+	char **names;			   /* those that are not static */
 	size_t name_count, name_room;
 };
 
@@ -157,6 +162,18 @@ void native_take_free_functions(struct native *native, uint32_t closeuv);
 
 /** Name what the interpreter's code calls, and what is named by it. */
 void native_take_calls(struct native *native);
+
+/** Name the functions that compiled code calls, if a known build has the same table of them. */
+void native_take_call_list(struct native *native);
+
+/** Continue a hash (FNV-1a) by some bytes; NATIVE_HASH_BEGIN begins one. */
+#define NATIVE_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+static inline uint64_t native_hash(uint64_t hash, uint64_t value, unsigned bytes)
+{
+	for (unsigned i = 0; i < bytes; i++)
+		hash = (hash ^ (value >> 8 * i & 0xff)) * UINT64_C(0x100000001b3);
+	return hash;
+}
 
 /** Decide which functions are LuaJIT's, by those that are certain. */
 void native_take_span(struct native *native);

@@ -15,6 +15,8 @@ struct luastate_native {
 	size_t count;
 	char **names;
 	size_t name_count;
+	struct luastate_native_calls calls;
+	uint64_t called[]; /* the functions of calls */
 };
 
 /* ---- Evidence --------------------------------------------------------------------------- */
@@ -149,10 +151,13 @@ static void end(struct native *native)
 /* Keep LuaJIT's functions. The names now belong to the result. */
 static struct luastate_native *keep(struct native *native)
 {
-	struct luastate_native *kept = calloc(1, sizeof(*kept));
+	size_t list_bytes = native->calls.count * sizeof(native->called[0]);
+	struct luastate_native *kept = calloc(1, sizeof(*kept) + list_bytes);
 
 	if (!kept)
 		return NULL;
+	memcpy(kept->called, native->called, list_bytes);
+	kept->calls = native->calls;
 	kept->functions = calloc(native->count + 1, sizeof(*kept->functions));
 	if (!kept->functions) {
 		free(kept);
@@ -198,6 +203,7 @@ int luastate_native_create(const struct luastate_module *module,
 	if (native_read_functions(native)) {
 		native_take_libraries(native);
 		native_take_calls(native);
+		native_take_call_list(native);
 		native_take_span(native);
 		native_take_signatures(native);
 		if (drop_twins(native)) {
@@ -259,4 +265,11 @@ void luastate_native_get(const struct luastate_native *native, size_t index,
 			 struct luastate_native_function *ret_function)
 {
 	*ret_function = native->functions[index];
+}
+
+void luastate_native_get_calls(const struct luastate_native *native,
+			       struct luastate_native_calls *ret_calls)
+{
+	*ret_calls = native->calls;
+	ret_calls->functions = native->called;
 }

@@ -289,6 +289,12 @@ static void test_table_of_signatures(void **state)
 		assert_true(signatures[i].hash < signatures[i + 1].hash);
 		assert_true(signatures[i].name < names);
 	}
+	count = sizeof(call_names) / sizeof(call_names[0]) - 1;
+	for (size_t i = 0; i < count; i++)
+		assert_true(call_names[i] <= names);
+	for (size_t i = 0; i + 1 < sizeof(call_lists) / sizeof(call_lists[0]); i++)
+		assert_true(call_lists[i].count <= count &&
+			    call_lists[i].first <= count - call_lists[i].count);
 }
 
 int main(void)

@@ -105,6 +105,15 @@ static void show(const struct luastate_native *native)
 	static const char *const hows[LUASTATE_NATIVE_HOWS] = { "none", "table", "calls",
 								"signature" };
 
+	struct luastate_native_calls calls;
+
+	luastate_native_get_calls(native, &calls);
+	if (calls.count)
+		printf("calls %016" PRIx64, calls.flags);
+	for (size_t i = 0; i < calls.count; i++)
+		printf(" %" PRIx64, calls.functions[i]);
+	if (calls.count)
+		putchar('\n');
 	for (size_t i = 0; i < luastate_native_count(native); i++) {
 		struct luastate_native_function function;
 
