@@ -10,9 +10,10 @@
 /** How much native code a view shows. */
 enum format_native {
 	FORMAT_NATIVE_DEFAULT, /**< The report's own choice. */
-	/** The program's own code, if it has names. LuaJIT's inner functions, and the C library below them, count to
-	 * the line that called them; one frame stands for all code before the first Lua function.
-	 * A chain without Lua is one frame, such as "[native: libc]", if its modules are known. */
+	/** The program's own code, if it has names. LuaJIT's inner functions, and the C library
+	 * below them, count to the line that called them; one frame stands for all code before the
+	 * first Lua function. A chain without Lua is one frame, such as "[native: libc]", if its
+	 * modules are known. */
 	FORMAT_NATIVE_PROGRAM,
 	FORMAT_NATIVE_ALL,
 	FORMAT_NATIVE_NONE, /**< As PROGRAM, without any native frame around Lua. */

@@ -132,8 +132,8 @@ int live_program_sample(struct live_program *program, const struct format_live *
 static inline const struct format_live *live_asked(const struct format_live *live,
 						   const struct format_live_query *query)
 {
-	bool is_program = query->native == FORMAT_NATIVE_PROGRAM ||
-			  query->native == FORMAT_NATIVE_NONE;
+	bool is_program =
+		query->native == FORMAT_NATIVE_PROGRAM || query->native == FORMAT_NATIVE_NONE;
 
 	return is_program && live->program ? live->program->live : live;
 }

@@ -273,8 +273,9 @@ static int merge_nodes(const struct format_live *live, const struct format_live_
 		const struct live_node_key *node = live_node(live, i);
 		const struct tree_key key = { .parent = i ? map[node->parent] : 0,
 					      .function = i ? node->function : LIVE_THREAD };
-		bool left_out = node->function == LIVE_THREAD ||
-				(i && live_hides_natives(query) && live_is_native(live, node->function));
+		bool left_out =
+			node->function == LIVE_THREAD ||
+			(i && live_hides_natives(query) && live_is_native(live, node->function));
 
 		if (i && !selected[i])
 			continue;
