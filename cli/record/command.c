@@ -40,6 +40,11 @@ static int become_invoker(void)
 	if (geteuid() != 0 || !read_id("SUDO_UID", &uid) || !read_id("SUDO_GID", &gid) || uid == 0)
 		return 0;
 	user = getpwuid((uid_t)uid);
+	if (!user)
+		fprintf(stderr,
+			"ljrecord: user %lu has no name here: the command runs without the user's "
+			"further groups\n",
+			uid);
 	if (user ? initgroups(user->pw_name, (gid_t)gid) : setgroups(0, NULL))
 		return -1;
 	return setgid((gid_t)gid) || setuid((uid_t)uid) ? -1 : 0;

@@ -92,6 +92,18 @@ static int leave_when_over(debuginfod_client *handle, long done, long all)
 	_exit(0);
 }
 
+#ifdef LJPROF_STATIC
+/** The library needs the host's C library, which may differ from ours. */
+#define LOAD_STEP "load " LIBRARY ", as this program is linked statically"
+
+static bool load_client(struct client *ret_client)
+{
+	(void)ret_client;
+	return false;
+}
+#else
+#define LOAD_STEP "load " LIBRARY
+
 /** ISO C cannot convert an object pointer to a function pointer; POSIX requires that it works. */
 static bool find_function(void *library, const char *name, void *ret_function)
 {
@@ -109,6 +121,7 @@ static bool load_client(struct client *ret_client)
 	       find_function(library, "debuginfod_set_progressfn", &ret_client->set_progress) &&
 	       find_function(library, "debuginfod_find_debuginfo", &ret_client->find);
 }
+#endif
 
 /** Send the parent an index, a length and a path. A pipe accepts so few bytes in one write. */
 static bool tell(int fd, uint32_t index, const char *path)
@@ -285,7 +298,7 @@ int symbols_fetch(struct symbols_fetch *list, size_t count, const struct symbols
 		return failure_set_errno(why, status, 0, "fetch debug files");
 	status = end_child(child);
 	if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_LIBRARY)
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0, "load " LIBRARY);
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0, LOAD_STEP);
 	return 0;
 }
 

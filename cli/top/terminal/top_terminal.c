@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <langinfo.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +12,8 @@
 #include <term.h>
 #include <termios.h>
 #include <unistd.h>
+
+#include "cli/top/terminal/terminal_host.h"
 
 enum {
 	/* A terminal sends the bytes of a key at once; nothing follows an Escape that a person
@@ -181,7 +182,7 @@ int top_terminal_open(bool takes_mouse, struct top_terminal *ret_terminal, const
 	const char *no_colour = getenv("NO_COLOR");
 	static bool is_registered;
 
-	setlocale(LC_CTYPE, "");
+	terminal_host_choose_charset();
 	if (tcgetattr(STDIN_FILENO, &restore.modes) != 0) {
 		*ret_why = "cannot read the terminal's modes: try --batch";
 		return -1;
