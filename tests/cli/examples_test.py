@@ -5,9 +5,11 @@
 Usage: examples_test.py LJRECORD LJREPORT MAKE_STREAM EXAMPLES
 
 Options of ljrecord are taken by its own parser; what it would record is made here. Of ljreport all
-is real: a profile like the base is good, one with a new hot function exits with 3.
+is real: a profile like the base is good, one with a new hot function exits with 3. The tarball that
+jobs install is one like that of scripts/package; as root they install it, in a mount namespace.
 """
 import glob
+import hashlib
 import os
 import re
 import shutil
@@ -59,7 +61,8 @@ def github():
     """The commands of its one job, and whether they run after a failure too; its artifacts."""
     flow = load("github-actions.yml")
     # YAML 1.1 takes the key "on" for a truth.
-    check({"name", True, "permissions", "jobs"} == set(flow), "keys of the workflow: %s" % list(flow))
+    check({"name", True, "permissions", "env", "jobs"} == set(flow), "keys of the workflow: %s" % list(flow))
+    check(all(value == "${{ vars.%s }}" % name for name, value in flow["env"].items()), "variables: %s" % flow["env"])
     check({"pull_request", "push"} == set(flow[True]), "events: %s" % flow[True])
     (job,) = flow["jobs"].values()
     check(isinstance(job["runs-on"], str) and job["timeout-minutes"] > 0, "the job's machine")
@@ -97,9 +100,32 @@ def gitlab(which):
         check(set(whole) <= {"stage", "timeout", "tags", "before_script", "script", "extends",
                              "rules", "cache", "artifacts"}, "keys of %s: %s" % (name, list(whole)))
     whole = dict(jobs[jobs[which]["extends"]], **jobs[which])
-    commands = [(command, False) for command in flat(jobs, whole["script"])]
+    # As the runner has it, both are one script.
+    commands = [(command, False) for command in whole["before_script"] + list(flat(jobs, whole["script"]))]
     artifacts = whole["artifacts"]
     return commands, artifacts["paths"] + list(artifacts.get("reports", {}).values())
+
+
+def containers():
+    """Pods have the rights that docs/permissions.md names, and commands that ljrecord takes."""
+    for name, shares in (("sidecar", "shareProcessNamespace"), ("node", "hostPID")):
+        with open("%s/container/%s.yaml" % (EXAMPLES, name), encoding="utf-8") as file:
+            whole = yaml.safe_load(file)
+        spec = whole["spec"] if whole["kind"] == "Pod" else whole["spec"]["template"]["spec"]
+        check(spec[shares] is True, "%s: %s" % (name, shares))
+        (container,) = [one for one in spec["containers"] if one["name"] == "ljprof"]
+        rights = container["securityContext"]
+        check(rights == {"runAsUser": 0, "capabilities": {"add": ["SYS_PTRACE", "BPF", "PERFMON"]}}, rights)
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        check(set(mounts) == {volume["name"] for volume in spec["volumes"]}, "%s: volumes" % name)
+        check(container["command"][0] == "ljrecord", container["command"])
+        output = container["command"][container["command"].index("-o") + 1]
+        check(os.path.dirname(output) in mounts.values(), "%s: writes to %s" % (name, output))
+        command = [LJRECORD] + container["command"][1:]
+        # With an output that cannot be made it ends before it looks for processes, all options taken.
+        command[command.index("-o") + 1] = "/proc/none/" + os.path.basename(output)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        check(done.returncode == 4 and "cannot open /proc/none/" in done.stderr, "%s: %s" % (name, done.stderr))
 
 
 # ---- Running them
@@ -126,6 +152,30 @@ def prepare(folder):
     # Of another form than their names tell, which readers do not look at: one that tells all states.
     for name, chains in (("base", 3000), ("hot", 20)):
         subprocess.run([MAKE_STREAM, "20000", str(chains), "%s/%s.pb.gz" % (folder, name)], check=True)
+
+
+def install(folder, what, commands):
+    """The job's commands that install a tarball like ours, in a mount namespace where /usr/local is empty."""
+    lines = [line for command, _ in commands for line in command.splitlines()]
+    lines = [line for line in lines if "ljprof.tar.gz" in line]
+    check(len(lines) == 3, "%s: installs by %s" % (what, lines))
+    if os.geteuid() != 0 or not shutil.which("curl"):
+        print("left out: installing the tarball (this needs root and curl)")
+        return
+    place = "%s/%s-install" % (folder, what)
+    os.makedirs(place + "/ljprof-1-linux/bin")
+    script(place + "/ljprof-1-linux/bin/ljreport", "echo installed\n")
+    tarball = place + "/tarball"
+    subprocess.run(["tar", "-C", place, "-czf", tarball, "ljprof-1-linux"], check=True)
+    with open(tarball, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    for given, expected in ((digest, "installed"), ("0" * 64, "")):
+        env = {"PATH": folder + "/bin:/usr/bin:/bin", "LJPROF_URL": "file://" + tarball, "LJPROF_SHA256": given}
+        done = subprocess.run(
+            ["unshare", "-m", "bash", "-e", "-c", "mount -t tmpfs tmpfs /usr/local\n%s\n/usr/local/bin/ljreport" %
+             "\n".join(lines)], cwd=place, env=env, capture_output=True, text=True, check=False)
+        check(done.stdout.split("\n")[-2:-1] == [expected] if expected else done.returncode != 0,
+              "%s: installing: %s%s" % (what, done.stdout, done.stderr))
 
 
 def play(folder, what, commands, artifacts, profile, base):
@@ -174,6 +224,9 @@ def judge(folder, name, commands, artifacts):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         prepare(folder)
+        containers()
+        install(folder, "github", github()[0])
+        install(folder, "gitlab", gitlab("profile")[0])
         judge(folder, "github", *github())
         judge(folder, "gitlab", *gitlab("profile"))
         judge(folder, "gitlab-base", *gitlab("profile-base"))
