@@ -36,5 +36,6 @@ suite_enter_with_tree() {
 	unshare -m sh -c 'root=$1 folder=$2; shift 2
 		mount -t proc proc "$root/proc" && mount --bind "$folder" "$root/packages" && exec chroot "$root" "$@"' \
 		sh "$root" "$folder" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-		DEBFULLNAME="${DEBFULLNAME-}" DEBEMAIL="${DEBEMAIL-}" SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH-}" "$@"
+		DEBFULLNAME="${DEBFULLNAME-}" DEBEMAIL="${DEBEMAIL-}" \
+		${SOURCE_DATE_EPOCH+SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH"} "$@"
 }
