@@ -5,7 +5,7 @@
 # suite_make SUITE FOLDER: a bare root of that release in FOLDER, unless it is there. As here, packages come
 # through the proxies that apt and the system's resolver are set up for.
 suite_make() {
-	local suite=$1 root=$2
+	local suite=$1 root=$2 file
 	((EUID == 0)) || die "a root of $suite needs root, for debootstrap and chroot"
 	command -v debootstrap >/dev/null || die "a root of $suite needs debootstrap: apt-get install debootstrap"
 	if [[ ! -e $root/complete ]]; then
@@ -17,7 +17,10 @@ suite_make() {
 			die "debootstrap failed: see $root.log"
 		touch "$root/complete"
 	fi
-	cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
+	# Only what somebody set up here: a package's own file there would be in the way of the same package in the root.
+	for file in /etc/apt/apt.conf.d/*; do
+		dpkg-query -S "$file" >/dev/null 2>&1 || cp -L "$file" "$root/etc/apt/apt.conf.d/"
+	done
 	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # What CPack puts into the package for Debian. scripts/package sets the LJPROF_ variables.
-set(LJPROF_DEBIAN_RELEASE "1" CACHE STRING "Debian's part of the package's version")
+set(LJPROF_DEBIAN_RELEASE "1~local" CACHE STRING "Debian's part of the package's version")
 set(LJPROF_DEBIAN_SUITE "unstable" CACHE STRING "The suite that the package is for")
 set(LJPROF_MAINTAINER "The ljprof authors <ljprof@users.noreply.github.com>" CACHE STRING
 	"Who maintains the package, as 'NAME <ADDRESS>'")
