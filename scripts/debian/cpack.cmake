@@ -2,8 +2,8 @@
 # What CPack puts into the package for Debian. scripts/package sets the LJPROF_ variables.
 set(LJPROF_DEBIAN_RELEASE "1~local" CACHE STRING "Debian's part of the package's version")
 set(LJPROF_DEBIAN_SUITE "unstable" CACHE STRING "The suite that the package is for")
-set(LJPROF_MAINTAINER "The ljprof authors <ljprof@users.noreply.github.com>" CACHE STRING
-	"Who maintains the package, as 'NAME <ADDRESS>'")
+set(LJPROF_MAINTAINER "The ljprof authors <ljprof@example.org>" CACHE STRING
+	"Who maintains the package, as 'NAME <ADDRESS>'; nobody reads the default address")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "${LJPROF_MAINTAINER}")
