@@ -26,7 +26,8 @@ folder=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$folder/lib.sh"
 
 deb=$(realpath "$1")
-root_begin "$(realpath "${2:-/}")"
+lower=$(realpath "${2:-/}")
+root_begin "$lower"
 BUSY=/tmp/busy.lua
 PID=
 finish() {
@@ -36,11 +37,16 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
 
-# list_files: all that the root has, but for what dpkg and apt note of packages, and what a program leaves for all.
+# list_files: what the root has that its lower one has not, but for what dpkg and apt note of packages, and what a program
+# leaves for all. It is read where the root keeps it: others may change the lower one meanwhile.
 list_files() {
-	(cd "$ROOT_FOLDER" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./run \
-		-o -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log -o -path ./work \) \
-		-prune -o -type d -printf '%M %u %p\n' -o -printf '%M %u %s %p\n' | sort)
+	local path
+	(cd "$WORK/upper" && find . \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \
+		-o -path ./run \) -prune -o -type d -print) | while read -r path; do
+		[[ -d $lower/$path ]] || echo "folder $path"
+	done | sort
+	(cd "$WORK/upper" && find . \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \
+		-o -path ./run \) -prune -o ! -type d -printf '%M %u %s %p\n' | sort)
 }
 
 # By the command of the README.
