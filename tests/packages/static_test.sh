@@ -32,9 +32,10 @@ lower=${2-}
 root_begin "$lower"
 BUSY=$folder/busy.lua
 PID=
+TMUX_SOCKET=
 finish() {
 	[[ -z $PID ]] || kill "$PID" 2>/dev/null || true
-	[[ ! -e $WORK/tmux ]] || tmux -S "$WORK/tmux" kill-server 2>/dev/null || true
+	[[ -z $TMUX_SOCKET ]] || tmux -S "$TMUX_SOCKET" kill-server 2>/dev/null || true
 	root_end
 }
 trap finish EXIT
@@ -83,7 +84,7 @@ is_static() {
 # shows TEXT: whether ljtop's screen has it some time.
 shows() {
 	for _ in {1..300}; do
-		tmux -S "$WORK/tmux" capture-pane -p >"$WORK/screen" 2>&1 || true
+		tmux -S "$TMUX_SOCKET" capture-pane -p >"$WORK/screen" 2>&1 || true
 		! grep -qF -e "$1" "$WORK/screen" || return 0
 		sleep 0.1
 	done
@@ -93,13 +94,15 @@ shows() {
 
 # screen TERMINAL: ljtop in its full screen, which draws its functions and ends with q.
 screen() {
-	tmux -S "$WORK/tmux" -f /dev/null new-session -d -x 100 -y 30 "env -i PATH=$PATH TERM=$1 LANG=en_US.UTF-8 \
+	# A server of its own: one that ends takes no further session.
+	TMUX_SOCKET=$WORK/tmux.$1
+	tmux -S "$TMUX_SOCKET" -f /dev/null new-session -d -x 100 -y 30 "env -i PATH=$PATH TERM=$1 LANG=en_US.UTF-8 \
 		chroot '$ROOT_FOLDER' $programs/ljtop --pid $PID; echo; echo status \$?; sleep 600"
 	shows sort_words || return 1
 	cp "$WORK/screen" "$WORK/screen.functions"
-	tmux -S "$WORK/tmux" send-keys q
+	tmux -S "$TMUX_SOCKET" send-keys q
 	shows "status 0" || return 1
-	tmux -S "$WORK/tmux" kill-server
+	tmux -S "$TMUX_SOCKET" kill-server
 }
 
 # The package has its own locale; only the programs alone need the host's.
