@@ -39,6 +39,8 @@ enum {
 	READ_NS = 100 * 1000 * 1000,
 	/* Number of incomplete walks after which the search for a function's parent ends. */
 	TRIES = 3,
+	/* Number of searches for holders without results, after which no other follows. */
+	HOLDERS_TRIES = 16,
 	/* Maximum chain of functions that return functions. */
 	RETURNED_MAX = 4,
 };
@@ -380,7 +382,7 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 		int64_t left_ns = state->read_time.left_ns;
 
 		state->held_sample = state->serial;
-		names_search_holders(search, begin_ns + HOLDERS_NS);
+		state->held_is_sure = names_search_holders(search, begin_ns + HOLDERS_NS);
 		/* Includes the time to read parents during the search. */
 		state->read_time.left_ns = left_ns;
 		names_spend(&state->read_time, clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
@@ -390,6 +392,8 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 	/* There may have been no time to read its known parent. A holder's name would then
 	 * replace the function's own. */
 	if (!found && !names_may_read(search))
+		return NULL;
+	if (!found && !held && !state->held_is_sure && ++proto->holders_tries < HOLDERS_TRIES)
 		return NULL;
 	proto->is_asked = true;
 	if (!found && held)

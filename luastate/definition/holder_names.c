@@ -581,8 +581,8 @@ static void add_frames(struct holders *holders)
 }
 
 /* Drop names from variables that turned out to be parameters. Drop all names if the collector
- * finished a mark phase during the search. */
-static void keep_found(struct holders *holders)
+ * finished a mark phase during the search. @return Whether it did not. */
+static bool keep_found(struct holders *holders)
 {
 	struct state_held *item, *next;
 	struct variable *variable;
@@ -598,6 +598,7 @@ static void keep_found(struct holders *holders)
 		else
 			keep_held(&holders->search->state->held, item);
 	}
+	return sure;
 }
 
 static void free_holders(struct holders *holders)
@@ -618,13 +619,14 @@ static void free_holders(struct holders *holders)
 	free(holders);
 }
 
-void names_search_holders(const struct names_search *search, uint64_t end_ns)
+bool names_search_holders(const struct names_search *search, uint64_t end_ns)
 {
 	struct holders *holders = calloc(1, sizeof(*holders));
 	const struct item *item;
+	bool sure;
 
 	if (!holders)
-		return;
+		return true;
 	if (HASH_COUNT(search->state->held) >= HELD_MAX)
 		names_forget_held(search->state);
 	holders->search = search;
@@ -637,7 +639,8 @@ void names_search_holders(const struct names_search *search, uint64_t end_ns)
 		else
 			look_into_function(holders, item->address);
 	}
-	keep_found(holders);
+	sure = keep_found(holders);
 	parents_sort(search->state);
 	free_holders(holders);
+	return sure;
 }

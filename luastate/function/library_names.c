@@ -20,6 +20,10 @@ enum {
 	/* Slots of all tables. Each slot may cost one or two reads. */
 	SEARCH_SLOTS_MAX = 1 << 18,
 	TABLE_DEPTH = 2, /* package.loaded -> module -> function */
+	/* package.loaded -> module -> object -> its methods, by __index or a metatable */
+	OBJECT_DEPTH = 4,
+	/* Larger tables contain data. */
+	OBJECT_SLOTS_MAX = 4096,
 	/* Time limit of one search. The clock is read every SEARCH_CLOCK_SLOTS slots. */
 	SEARCH_NS = 100 * 1000 * 1000,
 	SEARCH_CLOCK_SLOTS = 64,
@@ -39,6 +43,7 @@ struct search {
 	unsigned tables_left, slots_left;
 	uint64_t end_ns;
 	bool builtin; /* the first pass: LuaJIT's own libraries only */
+	bool objects; /* the last pass: also methods of objects in modules, and of metatables */
 };
 
 /*
@@ -142,14 +147,30 @@ static void note_function(struct search *search, uint64_t address, const char *m
 
 static void search_table(struct search *search, uint64_t address, const char *module, int depth);
 
-/* Name the methods in the metatable of an object. */
-static void search_object(struct search *search, uint64_t address, const char *module,
-			  const char *key)
+/* The name of a table in a table. A program finds the fields of its __index in the first one. */
+static const char *join_path(char ret_path[STATE_NAME_MAX], const char *module, const char *key)
 {
+	if (strcmp(key, "__index") == 0)
+		snprintf(ret_path, STATE_NAME_MAX, "%s", module);
+	else
+		join_name(ret_path, *module ? module : "_G", key);
+	return ret_path;
+}
+
+/* Name the methods in the metatable of a library's object. */
+static void search_object(struct search *search, uint64_t address, const char *module,
+			  const char *key, int depth)
+{
+	char path[STATE_NAME_MAX];
 	const struct luastate_layout *layout = search->layout;
 	uint8_t bytes[STATE_OBJECT_MAX];
 	struct failure why;
 
+	if (search->objects &&
+	    state_read_object(layout, search->reader, address, state_gct(layout->tag_udata), bytes,
+			      (size_t)layout->GCudata_sizeof, &why) == 0)
+		search_table(search, state_ref(layout, bytes, layout->GCudata_metatable),
+			     join_path(path, module, key), depth + 1);
 	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
 		if (strcmp(module, objects[i].module) == 0 && strcmp(key, objects[i].key) == 0 &&
 		    state_read_object(layout, search->reader, address, state_gct(layout->tag_udata),
@@ -162,7 +183,7 @@ static void visit(struct search *search, uint64_t key, uint64_t value, const cha
 		  int depth)
 {
 	const struct luastate_layout *layout = search->layout;
-	char name[64];
+	char name[64], path[STATE_NAME_MAX];
 	struct failure why;
 
 	if (state_tag(layout, key) != layout->tag_str ||
@@ -182,9 +203,10 @@ static void visit(struct search *search, uint64_t key, uint64_t value, const cha
 		note_function(search, state_object(layout, value), depth ? module : name,
 			      depth ? name : "");
 	else if (state_tag(layout, value) == layout->tag_udata)
-		search_object(search, state_object(layout, value), module, name);
-	else if (depth + 1 < TABLE_DEPTH)
-		search_table(search, state_object(layout, value), name, depth + 1);
+		search_object(search, state_object(layout, value), module, name, depth);
+	else if (depth + 1 < (search->objects ? OBJECT_DEPTH : TABLE_DEPTH))
+		search_table(search, state_object(layout, value), join_path(path, module, name),
+			     depth + 1);
 }
 
 static void search_table(struct search *search, uint64_t address, const char *module, int depth)
@@ -195,16 +217,20 @@ static void search_table(struct search *search, uint64_t address, const char *mo
 	uint64_t node;
 	uint32_t count;
 
-	if (search->tables_left == 0)
+	if (search->tables_left == 0 || depth >= OBJECT_DEPTH)
 		return;
 	search->tables_left--;
 	if (state_read_object(layout, search->reader, address, state_gct(layout->tag_tab), bytes,
 			      (size_t)layout->GCtab_sizeof, &why) != 0)
 		return;
+	if (search->objects && depth > 0 &&
+	    state_is_pointer(state_ref(layout, bytes, layout->GCtab_metatable)))
+		search_table(search, state_ref(layout, bytes, layout->GCtab_metatable), module,
+			     depth + 1);
 	node = state_ref(layout, bytes, layout->GCtab_node);
 	count = state_u32(bytes, layout->GCtab_hmask) + 1;
 	if (count == 0 || count > STATE_TABLE_SLOTS_MAX || count > search->slots_left ||
-	    !state_is_pointer(node))
+	    (search->objects && count > OBJECT_SLOTS_MAX) || !state_is_pointer(node))
 		return;
 	search->slots_left -= count;
 	nodes = malloc((size_t)count * (size_t)layout->Node_sizeof);
@@ -280,7 +306,7 @@ static int search_modules(struct luastate *state, const struct attach_reader *re
 				 .tables_left = TABLES_MAX,
 				 .slots_left = SEARCH_SLOTS_MAX,
 				 .end_ns = end_ns };
-	uint64_t loaded = state_get_loaded(vm, reader, NULL, end_ns);
+	uint64_t loaded = state_get_loaded(vm, reader, NULL, end_ns), registry;
 
 	if (state_tag(layout, loaded) != layout->tag_tab)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, vm->G, "find the loaded modules");
@@ -289,6 +315,14 @@ static int search_modules(struct luastate *state, const struct attach_reader *re
 	search.builtin = false;
 	search_table(&search, state_object(layout, loaded), "", 0);
 	name_hidden(state);
+	search.objects = true;
+	search.tables_left = TABLES_MAX;
+	search_table(&search, state_object(layout, loaded), "", 0);
+	/* Metatables have their names there. Source: LuaJIT v2.1 src/lib_aux.c, luaL_newmetatable.
+	 */
+	if (state_read(reader, vm->G + (uint64_t)layout->global_State_registrytv, &registry, 8,
+		       why) == 0)
+		search_table(&search, state_object(layout, registry), "", 0);
 	return 0;
 }
 

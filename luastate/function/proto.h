@@ -65,6 +65,7 @@ struct state_proto {
 	bool is_read;		 /* the functions that it creates are known */
 	bool is_orphan;		 /* its parent is certainly gone */
 	bool is_asked;		 /* its holder was searched for */
+	uint8_t holders_tries;	 /* number of such searches without results */
 	uint8_t parents_tries;	 /* number of indexes that lacked its parent */
 	unsigned parents_serial; /* serial of the last such index */
 	struct luastate_function function;

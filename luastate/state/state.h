@@ -104,6 +104,7 @@ struct luastate {
 	struct state_definition *definitions; /* by the defined function */
 	struct state_held *held;      /* functions, by the variable or table that holds them */
 	unsigned held_sample;	      /* sample of the last search for held */
+	bool held_is_sure;	      /* its results count, even if there are none */
 	struct state_parent *parents; /* prototypes that make functions */
 	size_t parent_count, parent_room;
 	struct state_budget walk_time; /* for walks that find parents */

@@ -116,6 +116,41 @@ static void test_functions_of_the_ffi(void **state)
 	assert_string_equal("ffi.cdef", ff_name(sample, 187));
 }
 
+/* Also those that modules and the registry hold, as C libraries make them. */
+static void test_methods_of_modules(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t ngx = fake_module(vm, "ngx", 8), header = fake_table(vm, 4),
+		 meta = fake_table(vm, 4), class = fake_table(vm, 4), index = fake_table(vm, 4),
+		 data = fake_table(vm, 8192);
+
+	fake_table_set(vm, ngx, "header", fake_tag(vm, layout->tag_tab, header));
+	fake_put_ref(vm, fake_member(header, layout->GCtab_metatable), meta);
+	add_c(sample, header, "clear", C_CODE);
+	add_c(sample, meta, "__newindex", C_CODE + 16);
+	add_c(sample, make_object(sample, ngx, "socket"), "send", C_CODE + 32);
+	fake_table_set(vm, vm->registry, "tcp{client}", fake_tag(vm, layout->tag_tab, class));
+	fake_table_set(vm, class, "__index", fake_tag(vm, layout->tag_tab, index));
+	add_c(sample, class, "__gc", C_CODE + 48);
+	add_c(sample, index, "receive", C_CODE + 64);
+	/* Its own module's name comes first. */
+	fake_table_set(vm, ngx, "again", fake_tag(vm, layout->tag_tab, ngx));
+	add_c(sample, ngx, "say", C_CODE + 80);
+	/* Data. */
+	fake_table_set(vm, ngx, "data", fake_tag(vm, layout->tag_tab, data));
+	add_c(sample, data, "many", C_CODE + 96);
+	assert_int_equal(0, load(sample));
+	assert_string_equal("ngx.header.clear", c_name(sample, C_CODE));
+	assert_string_equal("ngx.header.__newindex", c_name(sample, C_CODE + 16));
+	assert_string_equal("ngx.socket.send", c_name(sample, C_CODE + 32));
+	assert_string_equal("tcp{client}.__gc", c_name(sample, C_CODE + 48));
+	assert_string_equal("tcp{client}.receive", c_name(sample, C_CODE + 64));
+	assert_string_equal("ngx.say", c_name(sample, C_CODE + 80));
+	assert_null(c_name(sample, C_CODE + 96));
+}
+
 /* What the process shows comes first: of a library that has one more function than ours. */
 static void test_methods_of_objects(void **state)
 {
@@ -484,6 +519,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_walk_loads_once_a_second),
 		SAMPLE_TEST(test_registries_that_are_none),
 		SAMPLE_TEST(test_loaded_is_no_table),
+		SAMPLE_TEST(test_methods_of_modules),
 		SAMPLE_TEST(test_sizes_of_tables),
 		SAMPLE_TEST(test_entries_of_any_content),
 		SAMPLE_TEST(test_tables_in_circles),
