@@ -180,6 +180,13 @@ void format_functions_destroy(struct format_functions *functions);
 int format_functions_add(struct format_functions *functions, const struct format_function *function,
 			 uint32_t *ret_id, struct failure *why);
 
+/**
+ * Replace the name of a function with a copy of @p name.
+ * @return 0, or -1 with FAILURE_NO_MEMORY.
+ */
+int format_functions_rename(struct format_functions *functions, uint32_t id, const char *name,
+			    struct failure *why);
+
 /** @return The function, borrowed until the table is destroyed; NULL for an unknown id. */
 const struct format_function *format_functions_get(const struct format_functions *functions,
 						   uint32_t id);

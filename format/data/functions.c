@@ -114,6 +114,22 @@ int format_functions_add(struct format_functions *functions, const struct format
 	return 0;
 }
 
+int format_functions_rename(struct format_functions *functions, uint32_t id, const char *name,
+			    struct failure *why)
+{
+	struct format_function *function = slot(functions, id);
+	char *copy;
+
+	if (function->name && strcmp(function->name, name) == 0)
+		return 0;
+	copy = strdup(name);
+	if (!copy)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "rename a function");
+	free((void *)(uintptr_t)function->name);
+	function->name = copy;
+	return 0;
+}
+
 const struct format_function *format_functions_get(const struct format_functions *functions,
 						   uint32_t id)
 {

@@ -68,6 +68,8 @@ static int buffered_writer_commit(void *self, bool final, struct failure *why)
 
 	if (!final)
 		return 0;
+	if (aggregator_take_names(&buffered_writer->aggregator, why))
+		return -1;
 	file = format_sink_file(buffered_writer->sink, why);
 	if (!file)
 		return -1;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attach/array.h"
+#include "attach/hash.h"
 #include "format/data/label.h"
 
 int aggregator_init(struct aggregator *aggregator, const struct format_functions *functions,
@@ -33,6 +34,7 @@ void aggregator_deinit(struct aggregator *aggregator)
 	format_text_deinit(&aggregator->text);
 	format_text_deinit(&aggregator->location);
 	free(aggregator->frames);
+	free(aggregator->lua);
 	*aggregator = (struct aggregator){ 0 };
 }
 
@@ -58,6 +60,15 @@ static int function_of(struct aggregator *aggregator, const struct format_frame 
 	}
 	if (profile_add_function(aggregator->profile, function, &mark, ret_id, why))
 		return -1;
+	/* Not one of those that are "[other]". */
+	if (format_functions_get(aggregator->profile->functions, *ret_id)->kind ==
+	    FORMAT_KIND_LUA) {
+		if (!ARRAY_RESERVE(aggregator->lua, aggregator->lua_capacity,
+				   aggregator->lua_count + 1))
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a function");
+		aggregator->lua[aggregator->lua_count][0] = frame->function;
+		aggregator->lua[aggregator->lua_count++][1] = *ret_id;
+	}
 	return format_addrmap_set(&aggregator->ids, key, *ret_id, why);
 }
 
@@ -129,6 +140,73 @@ int aggregator_sample(struct aggregator *aggregator, const struct format_sample 
 			  sample->heap_bytes);
 	return profile_add_sample(aggregator->profile, aggregator->frames, sample->frame_count,
 				  &labels, sample->weight, why);
+}
+
+/* ---- Names ------------------------------------------------------------------------------ */
+
+static uint64_t text_hash(const char *text, uint64_t seed)
+{
+	return text ? hash_words(text, strlen(text), seed) : seed;
+}
+
+/* A function that is announced again keeps address, source and first line. */
+static uint64_t identity_of(const struct format_function *function)
+{
+	return text_hash(function->source, hash_word(function->address,
+						     hash_word((uint64_t)function->first_line, 0)));
+}
+
+/* The last name of each Lua function, by its identity: its id. */
+static int collect_names(const struct format_functions *functions, struct format_addrmap *names,
+			 struct failure *why)
+{
+	for (uint32_t id = 0; id < format_functions_count(functions); id++) {
+		const struct format_function *function = format_functions_get(functions, id);
+
+		if (function->kind == FORMAT_KIND_LUA && function->name &&
+		    format_addrmap_set(names, identity_of(function), id, why))
+			return -1;
+	}
+	return 0;
+}
+
+static const char *last_name(const struct format_functions *functions,
+			     const struct format_addrmap *names,
+			     const struct format_function *function)
+{
+	uint64_t id;
+
+	return format_addrmap_get(names, identity_of(function), &id)
+		       ? format_functions_get(functions, (uint32_t)id)->name
+		       : function->name;
+}
+
+/* Several functions on one line may be one entry of the profile while they have no names. It keeps
+ * its text unless all of them have the same name now. */
+int aggregator_take_names(struct aggregator *aggregator, struct failure *why)
+{
+	static const char different[] = "";
+	uint32_t count = format_functions_count(aggregator->profile->functions);
+	const char **found = calloc((size_t)count + 1, sizeof(*found));
+	struct format_addrmap names = { 0 };
+	int ret = found ? collect_names(aggregator->functions, &names, why)
+			: failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold names");
+
+	for (size_t i = 0; ret == 0 && i < aggregator->lua_count; i++) {
+		const uint32_t *ids = aggregator->lua[i];
+		const char *name = last_name(aggregator->functions, &names,
+					     format_functions_get(aggregator->functions, ids[0]));
+		const char *other = found[ids[1]];
+
+		found[ids[1]] = !name || (other && strcmp(name, other) != 0) ? different : name;
+	}
+	for (uint32_t id = 0; ret == 0 && id < count; id++)
+		if (found[id] && found[id] != different)
+			ret = format_functions_rename(aggregator->profile->functions, id, found[id],
+						      why);
+	format_addrmap_deinit(&names);
+	free(found);
+	return ret;
 }
 
 int aggregator_add_notes(struct aggregator *aggregator, const char *text, struct failure *why)
