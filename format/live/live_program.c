@@ -7,9 +7,9 @@
 
 #include "attach/array.h"
 
-/** Ids of the functions that stand for several frames; announced with each sample. */
-#define STARTUP_ID (UINT32_MAX - 1)
-#define OUTSIDE_ID (UINT32_MAX - 2)
+/** Id of a function that the view makes of a step, by the step's kind; announced with each sample.
+ */
+#define MADE_ID(kind) (UINT32_MAX - (uint32_t)(kind))
 
 int live_program_create(const struct format_live_options *options,
 			struct live_program **ret_program, struct failure *why)
@@ -47,8 +47,7 @@ static int make_frame(struct live_program *program, const struct format_live *fr
 	*ret_frame = *frame;
 	if (step.kind == VIEW_KEEP)
 		return 0;
-	*ret_frame = (struct format_frame){ .function = step.kind == VIEW_STARTUP ? STARTUP_ID
-										  : OUTSIDE_ID };
+	*ret_frame = (struct format_frame){ .function = MADE_ID(step.kind) };
 	if (!view_step_function(step.kind,
 				&from->function_info[live_function_of(from, frame->function)].value,
 				&program->text, &function))

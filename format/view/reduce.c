@@ -62,6 +62,14 @@ static bool is_unnamed(const char *module, const char *name)
 	       strncmp(name + strlen(module), "+0x", 3) == 0;
 }
 
+/** The same of a function whose module may be unknown. */
+static bool lacks_name(const struct format_function *function)
+{
+	const char *module = module_of(function), *name = function->name ? function->name : "";
+
+	return *module ? is_unnamed(module, name) : strstr(name, "+0x") != NULL;
+}
+
 static enum view_class native_class(const struct format_function *function)
 {
 	const char *module = module_of(function), *name = function->name ? function->name : "";
@@ -88,7 +96,7 @@ enum view_class view_class_of(const struct format_function *function)
 	case FORMAT_KIND_TRACE:
 		return VIEW_LUA;
 	case FORMAT_KIND_CFUNC:
-		return VIEW_CFUNC;
+		return lacks_name(function) ? VIEW_NAMELESS : VIEW_CFUNC;
 	case FORMAT_KIND_VM:
 		return VIEW_LUAJIT;
 	case FORMAT_KIND_NATIVE:
@@ -110,22 +118,24 @@ static bool is_native(enum view_class class)
 	       class == VIEW_UNNAMED || class == VIEW_UNKNOWN;
 }
 
-static size_t find_class(const enum view_class *classes, size_t count, enum view_class wanted)
+static bool is_called(enum view_class class)
 {
-	size_t i = 0;
-
-	while (i < count && classes[i] != wanted)
-		i++;
-	return i;
+	return class == VIEW_CFUNC || class == VIEW_NAMELESS;
 }
 
 /** @return Where a chain enters Lua: the first Lua function, or else the first C function that Lua
  * called; @p count if there is neither. */
 static size_t first_lua(const enum view_class *classes, size_t count)
 {
-	size_t lua = find_class(classes, count, VIEW_LUA);
+	size_t called = count;
 
-	return lua < count ? lua : find_class(classes, count, VIEW_CFUNC);
+	for (size_t i = 0; i < count; i++) {
+		if (classes[i] == VIEW_LUA)
+			return i;
+		if (is_called(classes[i]) && called == count)
+			called = i;
+	}
+	return called;
 }
 
 /** @return The frame that names all code before @p end: the newest native one of the program's own
@@ -187,10 +197,12 @@ size_t view_reduce(const enum view_class *classes, size_t count, enum format_nat
 		if (i == leaf) {
 			ret_steps[len++] = (struct view_step){ VIEW_OUTSIDE, (uint32_t)i };
 		} else if (!is_native(class)) {
-			if (class == VIEW_CFUNC && i < lua)
+			if (is_called(class) && i < lua)
 				continue; /* it starts the first Lua function */
 			inside = class == VIEW_LUA || (class == VIEW_MARK && inside);
-			ret_steps[len++] = (struct view_step){ VIEW_KEEP, (uint32_t)i };
+			ret_steps[len++] = (struct view_step){ class == VIEW_NAMELESS ? VIEW_CALLED
+										      : VIEW_KEEP,
+							       (uint32_t)i };
 		} else if (i > lua && shows_native(class, &inside) &&
 			   native != FORMAT_NATIVE_NONE) {
 			ret_steps[len++] = (struct view_step){ VIEW_KEEP, (uint32_t)i };
@@ -199,10 +211,12 @@ size_t view_reduce(const enum view_class *classes, size_t count, enum format_nat
 	return len;
 }
 
-/** Append a module's name without the version of a library: "libc.so.6" is "libc". */
+/** Append a module's name without the version of a library: "libc.so.6" is "libc". It may be a name
+ * that begins with it, "libc.so.6+0x1234". */
 static void add_module(struct format_text *text, const char *module)
 {
 	const char *end = strstr(module, ".so");
+
 	size_t len = end ? (size_t)(end - module) : strlen(module);
 
 	if (len > 2 && module[0] == '[' && module[len - 1] == ']') {
@@ -215,12 +229,20 @@ static void add_module(struct format_text *text, const char *module)
 bool view_step_function(enum view_step_kind kind, const struct format_function *frame,
 			struct format_text *text, struct format_function *ret_function)
 {
+	static const enum format_kind kinds[] = { [VIEW_KEEP] = FORMAT_KIND_NATIVE,
+						  [VIEW_STARTUP] = FORMAT_KIND_NATIVE,
+						  [VIEW_OUTSIDE] = FORMAT_KIND_PSEUDO,
+						  [VIEW_CALLED] = FORMAT_KIND_CFUNC };
 	const char *module = module_of(frame), *name = frame->name ? frame->name : "?";
 	bool is_library = strstr(module, ".so") || *module == '[';
 	struct failure why;
 
 	format_text_clear(text);
-	if (kind == VIEW_OUTSIDE) {
+	if (kind == VIEW_CALLED) {
+		format_text_add_string(text, "[C function: ");
+		add_module(text, *module ? module : name);
+		format_text_add_string(text, "]");
+	} else if (kind == VIEW_OUTSIDE) {
 		format_text_add_string(text, !*module || is_library ? "[native" : "[");
 		format_text_add_string(text, *module && is_library ? ": " : "");
 		add_module(text, module);
@@ -232,9 +254,8 @@ bool view_step_function(enum view_step_kind kind, const struct format_function *
 	} else {
 		format_text_add_string(text, name);
 	}
-	*ret_function = (struct format_function){
-		.kind = kind == VIEW_OUTSIDE ? FORMAT_KIND_PSEUDO : FORMAT_KIND_NATIVE,
-		.source = kind == VIEW_OUTSIDE ? NULL : frame->source,
-	};
+	*ret_function = (struct format_function){ .kind = kinds[kind] };
+	if (kind != VIEW_OUTSIDE)
+		ret_function->source = frame->source;
 	return format_text_take(text, &ret_function->name, &why) == 0;
 }

@@ -89,6 +89,18 @@ static const struct example examples[] = {
 	  "app;f;c",
 	  "f;c" },
 	{ { NATIVE("app+0x12", "app"), NATIVE("app+0x34", "app") }, "[app]", "[app]" },
+	/* A C function without a name is one of its module. */
+	{ { NATIVE("main", "app"), LUA("f"), CFUNC("cjson.so+0x38c0"),
+	    NATIVE("strtod", "libc.so.6") },
+	  "app: main;f;[C function: cjson];strtod",
+	  "f;[C function: cjson]" },
+	{ { NATIVE("main", "app"),
+	    LUA("f"),
+	    { "app+0x38c0", FORMAT_KIND_CFUNC, "app" },
+	    VM("lua_call", "app"),
+	    LUA("g") },
+	  "app: main;f;[C function: app];g",
+	  "f;[C function: app];g" },
 	/* Functions called through the FFI are below LuaJIT's or compiled code. */
 	{ { NATIVE("main", "app"), LUA("f"), VM("lj_ccall_func", "app"),
 	    NATIVE("deflate", "libz.so.1"), NATIVE("memcpy", "libc.so.6") },
