@@ -41,6 +41,9 @@ struct format_report_options {
 	/* Tables of functions: */
 	unsigned top;	/**< Most rows; 0: no bound, or the report's own. */
 	double minimum; /**< Only rows whose total is at least this many percent. */
+	/** Columns of the terminal that the table of functions must fit; 0: as wide as its names.
+	 * Then a line tells how many rows `top` leaves out. */
+	unsigned width;
 	enum format_lines lines;
 	enum format_annotate annotate;
 	unsigned roots;		   /**< FORMAT_ROOTS_ bits, for reports that show call chains. */

@@ -5,15 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/stdio_setup.h"
 #include "format/report.h"
 
 enum { LINES_SHOWN = 10 };
 
-/* Make the report of all lines, as ljreport prints it. @return Freed by the caller; NULL if the
- * profile cannot be read. */
-static char *make_report(FILE *profile_file)
+/* Make the report as ljreport prints it. @param width Columns of the terminal; 0: any. @return
+ * Freed by the caller; NULL if the profile cannot be read. */
+static char *make_report(FILE *profile_file, unsigned width)
 {
-	const struct format_report_options options = { .lines = FORMAT_LINES_LINE };
+	const struct format_report_options options = { .lines = FORMAT_LINES_LINE,
+						       .top = LINES_SHOWN,
+						       .width = width };
 	const struct format_report_ops *report = format_report_find("top");
 	struct format_profile *profile;
 	struct failure why;
@@ -24,7 +27,8 @@ static char *make_report(FILE *profile_file)
 	profile = format_profile_create(&why);
 	if (profile && format_profile_add(profile, profile_file, &why) == 0) {
 		file = open_memstream(&text, &len);
-		if (file && (report->print(profile, &options, file, &why) | fclose(file)) != 0) {
+		if (file && (format_report_print(report, NULL, profile, &options, file, &why) |
+			     fclose(file)) != 0) {
 			free(text);
 			text = NULL;
 		}
@@ -35,8 +39,10 @@ static char *make_report(FILE *profile_file)
 
 void hottest_print(FILE *file, const char *path)
 {
+	unsigned lines, columns,
+		width = stdio_terminal_size(fileno(file), &lines, &columns) ? columns : 0;
 	FILE *profile_file = fopen(path, "rbe");
-	char *text = profile_file ? make_report(profile_file) : NULL;
+	char *text = profile_file ? make_report(profile_file, width) : NULL;
 	/* Below the number of samples, which the summary has. */
 	char *rest = text ? strstr(text, "\n\n") : NULL;
 
@@ -47,7 +53,7 @@ void hottest_print(FILE *file, const char *path)
 		/* And the heads of the columns. */
 		for (char *line = strtok(rest, "\n"); line && shown <= LINES_SHOWN; shown++) {
 			/* From here on no line ran itself. */
-			if (shown && strtoull(line, NULL, 10) == 0)
+			if (shown && strtod(line, NULL) == 0)
 				break;
 			fprintf(file, "%s\n", line);
 			line = strtok(NULL, "\n");

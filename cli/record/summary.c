@@ -119,10 +119,13 @@ static void print_compiled(FILE *file, const struct daemon_stats *stats)
 		return;
 	fprintf(file,
 		"  compiled: %" PRIu64 " of %" PRIu64
-		" samples, %.1f %% exact, %.1f %% approximate, %.1f %% trace only\n",
+		" samples, %.1f %% exact, %.1f %% approximate",
 		compiled, stats->samples, format_percent(n[FORMAT_COMPILED_EXACT], compiled),
-		format_percent(n[FORMAT_COMPILED_APPROXIMATE], compiled),
-		format_percent(n[FORMAT_COMPILED_TRACE], compiled));
+		format_percent(n[FORMAT_COMPILED_APPROXIMATE], compiled));
+	if (n[FORMAT_COMPILED_TRACE])
+		fprintf(file, ", %.1f %% trace only",
+			format_percent(n[FORMAT_COMPILED_TRACE], compiled));
+	fputc('\n', file);
 }
 
 /* ---- Processes -------------------------------------------------------------------------- */
@@ -252,7 +255,7 @@ static void print_pauses(FILE *file, const struct daemon_stats *stats)
 		fprintf(file, "once, ");
 	else if (stats->capture == DAEMON_CAPTURE_KERNEL)
 		fprintf(file, "%" PRIu64 " times, ", stopped->count);
-	fprintf(file, "p50 %.1f us, p99 %.1f us, max %.1f us; of it held p50 %.1f us\n",
+	fprintf(file, "p50 %.1f us, p99 %.1f us, max %.1f us (held: p50 %.1f us)\n",
 		(double)daemon_histogram_quantile(stopped, 0.5) / 1e3,
 		(double)daemon_histogram_quantile(stopped, 0.99) / 1e3,
 		(double)stopped->max_ns / 1e3,
@@ -319,8 +322,8 @@ void summary_print(FILE *file, const struct daemon_options *options,
 	print_lack(file, options, stats);
 	print_reasons(file, stats);
 	fprintf(file,
-		"  ticks: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " missed, %" PRIu64
-		" of them merged into the next; of threads: %" PRIu64 "\n",
+		"  ticks: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " missed (%" PRIu64
+		" merged); of threads: %" PRIu64 "\n",
 		stats->ticks, stats->late_ticks, stats->missed_ticks, stats->merged_ticks,
 		stats->thread_ticks);
 	if (stats->interrupted_calls)

@@ -9,9 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/common/stdio_setup.h"
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "format/text.h"
+
+enum {
+	/* Lines of a terminal that the table of functions leaves to its heads, its last line and
+	 * the shell's prompt. */
+	LINES_AROUND = 6,
+	TOP_MIN = 10,
+};
 
 static int report_read_failure(const char *name, const struct failure *why)
 {
@@ -263,18 +271,35 @@ static int write_file(const struct format_profile *base, const struct format_pro
 	return result;
 }
 
+/** On a terminal a table shows what fits the screen: the hottest rows. */
+static void fit_terminal(struct arguments *arguments)
+{
+	unsigned lines, columns;
+
+	if (strcmp(arguments->report->name, "top") != 0 ||
+	    !stdio_terminal_size(STDOUT_FILENO, &lines, &columns))
+		return;
+	arguments->options.width = columns;
+	if (!arguments->options.top)
+		arguments->options.top =
+			lines > LINES_AROUND + TOP_MIN ? lines - LINES_AROUND : TOP_MIN;
+}
+
 static int write_report(const struct format_profile *base, const struct format_profile *profile,
 			const struct arguments *arguments)
 {
 	int result;
+
+	struct arguments shown = *arguments;
 
 	progress_write();
 	if (arguments->output)
 		return write_file(base, profile, arguments);
 	if (isatty(STDOUT_FILENO))
 		progress_stop();
+	fit_terminal(&shown);
 	errno = 0;
-	result = print_report(base, profile, arguments, stdout);
+	result = print_report(base, profile, &shown, stdout);
 	if ((fflush(stdout) || ferror(stdout)) && result == REPORT_DONE)
 		result = tell_output("standard output", errno ? errno : EIO,
 				     "the report is not complete");

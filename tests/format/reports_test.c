@@ -43,9 +43,9 @@ static void fill(struct chains *chains)
 	chains_sample(chains, FORMAT_STATE_INTERP);
 }
 
-static char *print(struct chains *chains, const char *report, enum format_lines lines)
+static char *print_with(struct chains *chains, const char *report,
+			const struct format_report_options *options)
 {
-	struct format_report_options options = { .title = "a <title> & more", .lines = lines };
 	struct format_profile *profile;
 	char *text;
 	size_t len;
@@ -54,10 +54,27 @@ static char *print(struct chains *chains, const char *report, enum format_lines 
 	chains_commit(chains);
 	rewind(chains->file);
 	assert_int_equal(0, format_profile_read(chains->file, &profile, NULL));
-	assert_int_equal(0, format_report_find(report)->print(profile, &options, out, NULL));
+	assert_int_equal(0, format_report_find(report)->print(profile, options, out, NULL));
 	fclose(out);
 	format_profile_destroy(profile);
 	return text;
+}
+
+static char *print(struct chains *chains, const char *report, enum format_lines lines)
+{
+	const struct format_report_options options = { .title = "a <title> & more",
+						       .lines = lines };
+
+	return print_with(chains, report, &options);
+}
+
+static void expect_with(struct chains *chains, const char *report,
+			const struct format_report_options *options, const char *expected)
+{
+	char *text = print_with(chains, report, options);
+
+	assert_string_equal(expected, text);
+	free(text);
 }
 
 static void expect(struct chains *chains, const char *report, enum format_lines lines,
@@ -90,12 +107,41 @@ static void test_top(void **state)
 	expect(*state, "top", FORMAT_LINES_DEFAULT,
 	       "6 samples, 6 functions\n\n"
 	       "     SELF      %     TOTAL      %  KIND      FUNCTION     LOCATION\n"
-	       "        3  50.00         4  66.67  Lua       alpha        @a.lua:3\n"
+	       "        3  50.00         4  66.67  Lua       alpha        a.lua:3\n"
 	       "        1  16.67         1  16.67  activity  [gc]\n"
 	       "        1  16.67         1  16.67  native    a;<b>&\"c\"\n"
 	       "        1  16.67         1  16.67  built-in  string.gsub\n"
 	       "        0   0.00         5  83.33  native    main\n"
-	       "        0   0.00         4  66.67  Lua       -            @a.lua:0\n");
+	       "        0   0.00         4  66.67  Lua       <a.lua>      a.lua\n");
+}
+
+/** On a terminal the table has its width, and tells what it leaves out. */
+static void test_top_on_a_terminal(void **state)
+{
+	struct format_report_options options = { .top = 2, .width = 80 };
+
+	expect_with(*state, "top", &options,
+		    "6 samples, 6 functions\n\n"
+		    " SELF% TOTAL%  KIND      FUNCTION  LOCATION\n"
+		    " 50.00  66.67  Lua       alpha     a.lua:3\n"
+		    " 16.67  16.67  activity  [gc]\n"
+		    "\n4 more functions; --top 6 shows all\n");
+	options = (struct format_report_options){ .width = 45 };
+	chains_push(*state,
+		    chains_lua(*state, 0x41002000, "@/long/\xc3\xa4\xc3\xb6\xc3\xbc/b.lua", 30,
+			       "a_long_n\xc3\xa4me_of_a_function"),
+		    0x41002068, 31);
+	chains_sample(*state, FORMAT_STATE_INTERP);
+	expect_with(*state, "top", &options,
+		    "7 samples, 7 functions\n\n"
+		    " SELF% TOTAL%  KIND      FUNCTION      LOCATION\n"
+		    " 42.86  57.14  Lua       alpha         a.lua:3\n"
+		    " 14.29  14.29  activity  [gc]\n"
+		    " 14.29  14.29  native    a;<b>&\"c\"\n"
+		    " 14.29  14.29  Lua       a_long_n...   .../b.lua:30\n"
+		    " 14.29  14.29  built-in  string.gsub\n"
+		    "  0.00  71.43  native    main\n"
+		    "  0.00  57.14  Lua       <a.lua>       a.lua\n");
 }
 
 static void test_counters(void **state)
@@ -420,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		REPORT(test_folded),
 		REPORT(test_top),
+		REPORT(test_top_on_a_terminal),
 		REPORT(test_counters),
 		REPORT(test_markdown),
 		REPORT(test_svg),

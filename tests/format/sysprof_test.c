@@ -408,7 +408,7 @@ static void test_native_position_keeps_function(void **state)
 	push(program, program->b, BYTECODE_B, 31);
 	chains_sample(&program->chains, FORMAT_STATE_LFUNC);
 	text = chains_report(&program->chains, "top");
-	assert_non_null(strstr(text, "beta       @b.lua:30\n"));
+	assert_non_null(strstr(text, "beta       b.lua:30\n"));
 	free(text);
 }
 

@@ -7,8 +7,20 @@
 #include "format/diff/compare.h"
 #include "format/formats/reports.h"
 
-/** Characters for names; a longer name moves its location to the right. */
-#define NAME_WIDTH_MAX 48
+/* In place of what is cut. */
+#define CUT "..."
+
+enum {
+	CUT_LEN = sizeof(CUT) - 1,
+	/* Characters for names; a longer name moves its location to the right. */
+	NAME_WIDTH_MAX = 48,
+	/* Narrower terminals show no counts. */
+	COUNTS_WIDTH_MIN = 100,
+	/* Characters before the name, with and without counts. */
+	SHARES_WIDTH = 25,
+	COUNTS_WIDTH = 45,
+	LOCATION_WIDTH_MIN = 12,
+};
 
 struct row {
 	const struct call_tree_label *label;
@@ -43,32 +55,83 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->label->text, b->label->text);
 }
 
-/** The text of a trace contains its location, so the name column shows the whole text. */
-static const char *name_of(const struct call_tree_label *label)
+/** Where a Lua function is, as people write it: without the mark of a chunk that is a file, and
+ * without the line 0 of a whole chunk. @param ret_len Characters before that. */
+static const char *location_of(const struct call_tree_label *label, int *ret_len)
 {
-	if (label->kind == FORMAT_KIND_LUA)
-		return label->name ? label->name : "-";
-	return label->text;
+	const char *location =
+		label->kind == FORMAT_KIND_LUA && label->location ? label->location : "";
+	size_t len;
+
+	if (*location == '@' || *location == '=')
+		location++;
+	len = strlen(location);
+	if (len > 2 && strcmp(location + len - 2, ":0") == 0)
+		len -= 2;
+	*ret_len = (int)len;
+	return location;
 }
 
-/** The annotation after the name. */
-static const char *note_of(const struct call_tree_label *label)
+/** Write a function's name and its annotation. The text of a trace contains its location, so the
+ * name column shows the whole text. */
+static const char *write_name(const struct call_tree_label *label, struct format_text *text)
 {
-	return label->kind == FORMAT_KIND_LUA && label->note ? label->note : "";
+	struct failure why;
+	const char *result;
+	int len;
+
+	format_text_clear(text);
+	if (label->kind != FORMAT_KIND_LUA) {
+		format_text_add_string(text, label->text);
+	} else if (label->name) {
+		format_text_add_string(text, label->name);
+	} else {
+		const char *location = location_of(label, &len);
+
+		format_text_add_string(text, "<");
+		format_text_add_line(text, location, (size_t)len);
+		format_text_add_string(text, ">");
+	}
+	if (label->kind == FORMAT_KIND_LUA && label->note)
+		format_text_add_string(text, label->note);
+	return format_text_take(text, &result, &why) == 0 ? result : "?";
 }
 
-static int name_width(const struct row *rows, uint32_t count)
+/** How wide the columns are. */
+struct widths {
+	int name, location;
+	bool counts; /* Columns of counts are shown. */
+	bool cuts;   /* What is longer is cut. */
+};
+
+static struct widths choose_widths(const struct row *rows, uint32_t count, unsigned width)
 {
-	size_t width = strlen("FUNCTION");
+	struct widths widths = { .name = (int)strlen("FUNCTION"),
+				 .location = (int)strlen("LOCATION"),
+				 .counts = !width || width >= COUNTS_WIDTH_MIN };
+	struct format_text text = { 0 };
+	int left;
 
 	for (uint32_t i = 0; i < count; i++) {
-		size_t len = strlen(name_of(rows[i].label));
+		int name = (int)strlen(write_name(rows[i].label, &text)), location;
 
-		len += strlen(note_of(rows[i].label));
-		if (len > width)
-			width = len;
+		location_of(rows[i].label, &location);
+		widths.name = name > widths.name ? name : widths.name;
+		widths.location = location > widths.location ? location : widths.location;
 	}
-	return (int)(width > NAME_WIDTH_MAX ? NAME_WIDTH_MAX : width);
+	format_text_deinit(&text);
+	left = (int)width - (widths.counts ? COUNTS_WIDTH : SHARES_WIDTH);
+	if (!width) {
+		widths.name = widths.name < NAME_WIDTH_MAX ? widths.name : NAME_WIDTH_MAX;
+	} else if (widths.name + 2 + widths.location > left) {
+		int most = left * 2 / 5 > LOCATION_WIDTH_MIN ? left * 2 / 5 : LOCATION_WIDTH_MIN;
+
+		widths.cuts = true;
+		widths.location = widths.location < most ? widths.location : most;
+		widths.name = left - 2 - widths.location;
+		widths.name = widths.name > LOCATION_WIDTH_MIN ? widths.name : LOCATION_WIDTH_MIN;
+	}
+	return widths;
 }
 
 /** @return The number of rows that the options leave; they go to the front. */
@@ -86,28 +149,78 @@ static uint32_t choose_rows(struct row *rows, const struct call_tree *call_tree,
 	return count;
 }
 
+static void print_heads(const struct widths *widths, FILE *file)
+{
+	if (widths->counts)
+		fprintf(file, "%9s %6s %9s %6s", "SELF", "%", "TOTAL", "%");
+	else
+		fprintf(file, "%6s %6s", "SELF%", "TOTAL%");
+	fprintf(file, "  %-8s  %-*s  %s\n", "KIND", widths->name, "FUNCTION", "LOCATION");
+}
+
+static void print_shares(const struct row *row, const struct widths *widths, uint64_t samples,
+			 FILE *file)
+{
+	double self = format_percent(row->self, samples),
+	       total = format_percent(row->total, samples);
+
+	if (widths->counts)
+		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f", row->self, self, row->total,
+			total);
+	else
+		fprintf(file, "%6.2f %6.2f", self, total);
+}
+
+/** The end of a name, and the beginning of a location, are cut. */
+static void print_texts(const struct call_tree_label *label, const struct widths *widths,
+			struct format_text *text, FILE *file)
+{
+	const char *name = write_name(label, text);
+	int name_len = (int)strlen(name), len;
+	const char *location = location_of(label, &len);
+	int kept = name_len;
+
+	if (widths->cuts && name_len > widths->name) {
+		kept = (int)format_text_cut(name, (size_t)name_len,
+					    (size_t)(widths->name - CUT_LEN));
+		fprintf(file, "%.*s" CUT, kept, name);
+		kept += CUT_LEN;
+	} else {
+		fputs(name, file);
+	}
+	if (len == 0)
+		return;
+	fprintf(file, "%*s  ", widths->name > kept ? widths->name - kept : 0, "");
+	if (widths->cuts && len > widths->location) {
+		location += len - (widths->location - CUT_LEN);
+		len = widths->location - CUT_LEN;
+		/* Not in the middle of a character. */
+		for (; len > 0 && ((unsigned char)*location & 0xc0) == 0x80; location++)
+			len--;
+		fputs(CUT, file);
+	}
+	fprintf(file, "%.*s", len, location);
+}
+
 static void print_rows(struct row *rows, const struct call_tree *call_tree, const char *unit,
 		       const struct format_report_options *options, FILE *file)
 {
-	uint32_t count = choose_rows(rows, call_tree, options);
-	int width = name_width(rows, count);
+	uint32_t all = call_tree->label_count, count = choose_rows(rows, call_tree, options);
+	struct widths widths = choose_widths(rows, count, options->width);
+	struct format_text text = { 0 };
 
-	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", call_tree->samples, unit,
-		call_tree->label_count);
-	fprintf(file, "%9s %6s %9s %6s  %-8s  %-*s  %s\n", "SELF", "%", "TOTAL", "%", "KIND", width,
-		"FUNCTION", "LOCATION");
+	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", call_tree->samples, unit, all);
+	print_heads(&widths, file);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct call_tree_label *label = rows[i].label;
-		bool location = label->kind == FORMAT_KIND_LUA && label->location;
-		size_t len = strlen(name_of(label));
-		int rest = len < (size_t)width ? width - (int)len : 0;
-
-		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f  %-8s  %s%-*s%s%s\n",
-			rows[i].self, format_percent(rows[i].self, call_tree->samples),
-			rows[i].total, format_percent(rows[i].total, call_tree->samples),
-			format_kind_name(label->kind), name_of(label), location ? rest : 0,
-			note_of(label), location ? "  " : "", location ? label->location : "");
+		print_shares(&rows[i], &widths, call_tree->samples, file);
+		fprintf(file, "  %-8s  ", format_kind_name(rows[i].label->kind));
+		print_texts(rows[i].label, &widths, &text, file);
+		fputc('\n', file);
 	}
+	if (options->width && options->top && count == options->top && count < all)
+		fprintf(file, "\n%" PRIu32 " more functions; --top %" PRIu32 " shows all\n",
+			all - count, all);
+	format_text_deinit(&text);
 }
 
 static int print_chains(const struct format_profile *profile,
