@@ -32,6 +32,7 @@ struct daemon_vm {
 	pid_t pid;
 	uint64_t G;	  /**< Address of its global_State. */
 	char version[64]; /**< jit.version, safe for a terminal; "" unknown. */
+	char fork[16];	  /**< "LuaJIT", "OpenResty" or "Tarantool"; "" unknown. */
 	char layout[160]; /**< Text of luastate_describe_layout(). */
 	bool has_heap;
 	/** Bytes in use, and bytes at which the collector resumes. */

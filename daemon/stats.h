@@ -64,6 +64,7 @@ const char *daemon_process_kind_name(enum daemon_process_kind kind);
 struct daemon_process {
 	pid_t pid;
 	char name[64]; /**< The kernel's name for its last program. */
+	uid_t uid;     /**< Its real user. */
 	enum daemon_process_kind kind;
 	bool ended;
 	uint64_t samples;

@@ -4,32 +4,11 @@
 
 #include <inttypes.h>
 #include <json.h>
-#include <pwd.h>
 #include <string.h>
 
 #include "cli/common/json_keys.h"
+#include "cli/processes/user_names.h"
 #include "format/text.h"
-
-enum { USER_BYTES = 33 };
-
-/* Processes have few users, and asking for a name may take long. */
-static const char *user_of(uid_t uid)
-{
-	static char name[USER_BYTES];
-	static uid_t known;
-	const struct passwd *user;
-
-	if (*name && uid == known)
-		return name;
-	user = getpwuid(uid);
-	if (user)
-		snprintf(name, sizeof(name), "%s", user->pw_name);
-	else
-		snprintf(name, sizeof(name), "%u", (unsigned)uid);
-	format_clean_text(name, strlen(name));
-	known = uid;
-	return name;
-}
 
 static void describe_bytes(uint64_t bytes, char *ret_text, size_t size)
 {
@@ -70,7 +49,7 @@ void process_table_row(const struct daemon_listed *process, char ret_text[PROCES
 	if (process->cpu_percent >= 0)
 		snprintf(cpu, sizeof(cpu), "%.1f", process->cpu_percent);
 	snprintf(ret_text, PROCESS_TABLE_ROW, "%7d  %-15s %-12.12s %-10s %4s %6s %7s%s%s%s",
-		 (int)process->pid, process->name, user_of(process->uid),
+		 (int)process->pid, process->name, user_names_of(process->uid),
 		 *process->fork ? process->fork : "-", vms, cpu, heap,
 		 has_other_program(process) ? "  (" : "",
 		 has_other_program(process) ? process->program : "",
@@ -103,7 +82,7 @@ static struct json_object *make_process(const struct daemon_listed *process)
 	json_keys_add_foreign(object, "name", process->name);
 	json_keys_add_foreign(object, "program", *process->program ? process->program : NULL);
 	json_keys_add_number(object, "uid", process->uid);
-	json_keys_add_foreign(object, "user", user_of(process->uid));
+	json_keys_add_foreign(object, "user", user_names_of(process->uid));
 	if (process->cpu_percent >= 0)
 		json_keys_add_real(object, "cpu_percent", process->cpu_percent);
 	json_keys_add_foreign(object, "fork", *process->fork ? process->fork : NULL);

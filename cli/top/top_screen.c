@@ -122,7 +122,8 @@ static int take_keys(struct top_screen *screen, bool *ret_any, struct failure *w
 
 static int update(struct top_screen *screen, struct failure *why)
 {
-	if (screen->is_dirty && view_model_update(screen, top_draw_height(), why) != 0)
+	if (screen->is_dirty &&
+	    view_model_update(screen, top_draw_height(), top_draw_process_columns(), why) != 0)
 		return -1;
 	take_notes(screen);
 	top_draw(screen);

@@ -176,6 +176,7 @@ static void describe_vm(const struct recorder_target *of, const struct luastate_
 	struct failure why;
 
 	luastate_describe_layout(vm->layout, ret_vm->layout, sizeof(ret_vm->layout));
+	snprintf(ret_vm->fork, sizeof(ret_vm->fork), "%s", luastate_fork_of(vm->layout));
 	if (luastate_read_version(of->target->lua, attach_process_reader(of->process), vm->G,
 				  ret_vm->version, sizeof(ret_vm->version), &why) != 0)
 		ret_vm->version[0] = '\0';

@@ -16,10 +16,13 @@ struct daemon_process *recorder_listed(struct recorder *recorder, const struct r
 void recorder_note_name(struct recorder *recorder, struct recorder_target *of)
 {
 	struct daemon_process *listed = recorder_listed(recorder, of);
+	struct attach_identity identity;
 	struct attach_names names;
 
 	if (listed && attach_names_of(of->pid, &names))
 		snprintf(listed->name, sizeof(listed->name), "%s", names.command);
+	if (listed && attach_identity_of(of->pid, &identity))
+		listed->uid = identity.uid;
 }
 
 void recorder_note_kind(struct recorder *recorder, struct recorder_target *of,

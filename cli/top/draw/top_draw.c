@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-	/* Wider screens also show counts. */
+	/* Wider screens also show counts, or a column for each of some processes. */
 	WIDE_COLUMNS = 100,
 	BAR_COLUMNS = 10,
 	SHARE_COLUMNS = 6,
@@ -125,16 +125,32 @@ static bool is_wide(void)
 	return COLS >= WIDE_COLUMNS;
 }
 
-/* The columns are those of draw_heads(). */
-enum top_sort top_draw_column_at(int x)
+size_t top_draw_process_columns(void)
 {
-	static const int widths[] = { SHARE_COLUMNS, SHARE_COLUMNS, COUNT_COLUMNS, COUNT_COLUMNS };
-	size_t count = is_wide() ? 4 : 2;
+	/* The narrowest such screen has room for two, as for the two counts. */
+	return is_wide() ? 2 + (size_t)(COLS - WIDE_COLUMNS) / (COUNT_COLUMNS + 1) : 0;
+}
+
+/* Columns between the shares and the bar. */
+static size_t middle_count(const struct top_screen *screen)
+{
+	size_t processes = screen->choice.view == TOP_VIEW_SOURCE ? 0 : screen->table.split.count;
+
+	return !is_wide() ? 0 : processes ? processes : 2;
+}
+
+/* The columns are those of draw_heads(). */
+enum top_sort top_draw_column_at(const struct top_screen *screen, int x)
+{
+	size_t middle = middle_count(screen), count = 2 + middle;
+	bool has_counts = middle && !screen->table.split.count;
 
 	for (size_t i = 0; i < count; i++) {
-		if (x <= widths[i])
-			return i % 2 ? TOP_SORT_TOTAL : TOP_SORT_SELF;
-		x -= widths[i] + 1;
+		int width = i < 2 ? SHARE_COLUMNS : COUNT_COLUMNS;
+
+		if (x <= width)
+			return i % 2 && (i < 2 || has_counts) ? TOP_SORT_TOTAL : TOP_SORT_SELF;
+		x -= width + 1;
 	}
 	return TOP_SORT_NAME;
 }
@@ -147,7 +163,7 @@ static bool has_bar(const struct top_screen *screen)
 /* The column at which names begin. */
 static size_t name_column(const struct top_screen *screen)
 {
-	return 2 * (SHARE_COLUMNS + 1) + (is_wide() ? 2 * (COUNT_COLUMNS + 1) : 0) +
+	return 2 * (SHARE_COLUMNS + 1) + middle_count(screen) * (COUNT_COLUMNS + 1) +
 	       (has_bar(screen) ? BAR_COLUMNS + 1 : 0);
 }
 
@@ -176,6 +192,18 @@ static void add_head(struct top_screen *screen, enum top_sort sort, const char *
 			 is_sorted ? marks[screen->terminal.utf8][is_up] : "", head);
 }
 
+static void add_middle_heads(struct top_screen *screen)
+{
+	const struct top_split *split = &screen->table.split;
+
+	if (is_wide() && (!split->count || screen->choice.view == TOP_VIEW_SOURCE))
+		format_text_addf(&screen->line, " %*s %*s", COUNT_COLUMNS, "SELF", COUNT_COLUMNS,
+				 "TOTAL");
+	else
+		for (size_t i = 0; i < middle_count(screen); i++)
+			format_text_addf(&screen->line, " %*d", COUNT_COLUMNS, (int)split->pids[i]);
+}
+
 static void draw_heads(struct top_screen *screen)
 {
 	const struct view_source *source = &screen->source;
@@ -185,9 +213,7 @@ static void draw_heads(struct top_screen *screen)
 	add_head(screen, TOP_SORT_SELF, "SELF%", SHARE_COLUMNS);
 	format_text_add_string(&screen->line, " ");
 	add_head(screen, TOP_SORT_TOTAL, "TOT%", SHARE_COLUMNS);
-	if (is_wide())
-		format_text_addf(&screen->line, " %*s %*s", COUNT_COLUMNS, "SELF", COUNT_COLUMNS,
-				 "TOTAL");
+	add_middle_heads(screen);
 	format_text_addf(&screen->line, "%*s", has_bar(screen) ? BAR_COLUMNS + 2 : 1, "");
 	before = top_columns_width(screen->line.bytes, screen->terminal.utf8);
 	add_head(screen, TOP_SORT_NAME, views[screen->choice.view].head, 0);
@@ -204,13 +230,28 @@ static void draw_heads(struct top_screen *screen)
 
 /* ---- Rows ------------------------------------------------------------------------------- */
 
-static void add_counts(struct top_screen *screen, uint64_t self, uint64_t total, uint64_t all)
+static void add_shares(struct top_screen *screen, uint64_t self, uint64_t total, uint64_t all)
 {
 	top_draw_share(screen, self, all);
 	top_draw_share(screen, total, all);
+}
+
+static void add_counts(struct top_screen *screen, uint64_t self, uint64_t total)
+{
 	if (is_wide())
 		format_text_addf(&screen->line, "%*" PRIu64 " %*" PRIu64 " ", COUNT_COLUMNS, self,
 				 COUNT_COLUMNS, total);
+}
+
+/* The row's own share of each process's samples. */
+static void add_split(struct top_screen *screen, const struct top_row *row)
+{
+	const struct top_split *split = &screen->table.split;
+	const uint64_t *self = &split->self[(size_t)(row - screen->table.rows) * split->count];
+
+	for (size_t i = 0; i < middle_count(screen); i++)
+		format_text_addf(&screen->line, "%*.2f ", COUNT_COLUMNS,
+				 format_percent(self[i], split->samples[i]));
 }
 
 /* In eighths of a column if the terminal has these characters. */
@@ -305,15 +346,20 @@ static void write_name(const struct top_screen *screen, const struct top_row *ro
 }
 
 /* The colour of a function's kind; it is that of the state that a thread has in there. */
-static enum top_look kind_look(enum format_kind kind)
+static enum top_look kind_look(enum format_kind kind, const char *name)
 {
 	static const enum top_activity activities[FORMAT_KIND_COUNT] = {
-		[FORMAT_KIND_LUA] = TOP_INTERPRETER, [FORMAT_KIND_BUILTIN] = TOP_C,
-		[FORMAT_KIND_CFUNC] = TOP_C,	     [FORMAT_KIND_TRACE] = TOP_COMPILED,
-		[FORMAT_KIND_PSEUDO] = TOP_GC,
+		[FORMAT_KIND_LUA] = TOP_INTERPRETER,
+		[FORMAT_KIND_BUILTIN] = TOP_C,
+		[FORMAT_KIND_CFUNC] = TOP_C,
+		[FORMAT_KIND_TRACE] = TOP_COMPILED,
 	};
 
-	if (format_kind_is_native(kind) || kind == FORMAT_KIND_PROCESS)
+	if (kind == FORMAT_KIND_PSEUDO && strncmp(name, "[gc", 3) == 0)
+		return TOP_LOOK_STATE_0 + TOP_GC;
+	if (kind == FORMAT_KIND_PSEUDO && strncmp(name, "[jit", 4) == 0)
+		return TOP_LOOK_STATE_0 + TOP_RECORDING;
+	if (format_kind_is_native(kind) || kind >= FORMAT_KIND_PSEUDO)
 		return TOP_LOOK_PLAIN;
 	return TOP_LOOK_STATE_0 + (enum top_look)activities[kind];
 }
@@ -337,7 +383,11 @@ static void draw_row(struct top_screen *screen, const struct top_row *row, int y
 		top_draw_line(screen, y, is_selected ? TOP_LOOK_SELECTED : TOP_LOOK_TITLE);
 		return;
 	}
-	add_counts(screen, row->self, row->total, all);
+	add_shares(screen, row->self, row->total, all);
+	if (screen->table.split.count)
+		add_split(screen, row);
+	else
+		add_counts(screen, row->self, row->total);
 	if (has_bar(screen))
 		add_bar(screen, screen->choice.view == TOP_VIEW_TREE ? row->total : row->self, all);
 	write_name(screen, row, &name);
@@ -353,7 +403,7 @@ static void draw_row(struct top_screen *screen, const struct top_row *row, int y
 	if (!is_selected && has_kinds(screen->choice.view) && !name.broken) {
 		top_columns_add(&screen->line, name.bytes, name_columns, TOP_CUT_END,
 				screen->terminal.utf8);
-		top_draw_at(screen, y, (int)name_column(screen), kind_look(row->kind));
+		top_draw_at(screen, y, (int)name_column(screen), kind_look(row->kind, row->name));
 	}
 	format_text_deinit(&name);
 }
@@ -364,11 +414,12 @@ static void draw_source_row(struct top_screen *screen, size_t index, int y, bool
 	char *text = top_source_line(&source->file, index + 1);
 	uint64_t self = source->self[index], all = source->all[index];
 
-	if (all)
-		add_counts(screen, self, all, source->samples);
-	else
-		format_text_addf(&screen->line, "%*s",
-				 is_wide() ? 14 + 2 * (COUNT_COLUMNS + 1) : 14, "");
+	if (all) {
+		add_shares(screen, self, all, source->samples);
+		add_counts(screen, self, all);
+	} else {
+		format_text_addf(&screen->line, "%*s", (int)name_column(screen), "");
+	}
 	format_text_addf(&screen->line, "%6zu  ", index + 1);
 	if (text)
 		top_draw_text(screen, scrolled(screen, text), (size_t)COLS, TOP_CUT_END);
@@ -426,7 +477,7 @@ static void add_chosen(struct top_screen *screen)
 	const struct top_choice *choice = &screen->choice;
 
 	format_text_addf(&screen->line, "%" PRIu64 " samples %s", screen->table.samples,
-			 choice->window ? "of the last refreshes" : "since the start");
+			 choice->window ? "of the last refreshes" : "since start");
 	if (choice->native == FORMAT_NATIVE_ALL)
 		format_text_add_string(&screen->line, ", all native code");
 	else if (choice->native == FORMAT_NATIVE_NONE)

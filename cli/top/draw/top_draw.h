@@ -18,11 +18,14 @@ enum {
 /** Lines of the list. */
 size_t top_draw_height(void);
 
+/** How many processes may have columns of their own. */
+size_t top_draw_process_columns(void);
+
 /** The view whose name is at a column of the line of views; TOP_VIEW_COUNT: none. */
 enum top_view top_draw_view_at(int x);
 
 /** The sort order of the list's column at @p x. */
-enum top_sort top_draw_column_at(int x);
+enum top_sort top_draw_column_at(const struct top_screen *screen, int x);
 
 /** Draw the whole screen. */
 void top_draw(struct top_screen *screen);

@@ -6,14 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/processes/user_names.h"
 #include "cli/top/draw/top_draw.h"
 #include "cli/top/draw/top_numbers.h"
+#include "cli/top/draw/top_pieces.h"
 
 enum {
 	/* Refreshes that shares and rates cover. */
 	RECENT = 10,
 	SPARK_MIN = 5,
 	HISTORY_COLUMNS_MAX = 200,
+	NAME_COLUMNS = 24,
 	/* Time that the sparkline of the states covers, if the history is that long; other
 	 * sparklines are shorter. */
 	HISTORY_S = 120,
@@ -146,14 +149,13 @@ static uint64_t busy_of(const struct column *column)
 }
 
 static void add_heap_history(struct top_screen *screen, const struct history *history,
-			     size_t columns)
+			     size_t columns, struct format_text *text)
 {
 	uint64_t values[HISTORY_COLUMNS_MAX];
 
 	for (size_t i = 0; i < history->count; i++)
 		values[i] = history->columns[i].heap_bytes;
-	top_columns_add_spark(&screen->line, values, history->count, 0, columns,
-			      screen->terminal.utf8);
+	top_columns_add_spark(text, values, history->count, 0, columns, screen->terminal.utf8);
 }
 
 /* The most frequent activity of a running VM. */
@@ -184,46 +186,66 @@ static void draw_states(struct top_screen *screen, const struct history *history
 	}
 }
 
-/* ---- Lines ------------------------------------------------------------------------------ */
+/* ---- The processes ---------------------------------------------------------------------- */
 
-/* Each line has pieces of its own looks: append one, draw it, and go on behind it. */
-static void draw_piece(struct top_screen *screen, int y, int *x, enum top_look look)
+static const struct daemon_process *chosen_process(const struct top_screen *screen,
+						   const struct daemon_live_header *header)
 {
-	int columns = (int)top_columns_width(screen->line.len ? screen->line.bytes : "",
-					     screen->terminal.utf8);
-	size_t room = COLS > *x ? (size_t)(COLS - *x) : 0;
-	struct format_text whole = screen->line;
-	const char *text;
-	struct failure why;
-
-	screen->line = (struct format_text){ 0 };
-	if (room && format_text_take(&whole, &text, &why) == 0)
-		top_columns_add(&screen->line, text, room, TOP_CUT_END, screen->terminal.utf8);
-	format_text_deinit(&whole);
-	top_draw_at(screen, y, *x, look);
-	*x += columns;
-}
-
-static void add_process(struct top_screen *screen, const struct daemon_live_header *header)
-{
-	const struct daemon_process *process = header->processes;
-	if (header->process_count == 0) {
-		format_text_add_string(&screen->line, "no process yet");
-		return;
-	}
 	for (size_t i = 0; screen->choice.pid && i < header->process_count; i++)
 		if (header->processes[i].pid == screen->choice.pid)
-			process = &header->processes[i];
-	top_draw_text(screen, process->name, 24, TOP_CUT_END);
-	if (header->process_count > 1 && !screen->choice.pid) {
-		format_text_addf(&screen->line, ", %zu processes", header->process_count);
+			return &header->processes[i];
+	return &header->processes[0];
+}
+
+/* Whose processes they are. */
+static void add_users(struct top_pieces *pieces, const struct daemon_live_header *header,
+		      const struct daemon_process *only)
+{
+	const struct daemon_process *one = only ? only : &header->processes[0];
+	const struct daemon_process *other = NULL;
+
+	for (size_t i = 0; !only && !other && i < header->process_count; i++)
+		if (header->processes[i].uid != one->uid)
+			other = &header->processes[i];
+	if (other)
+		top_pieces_set_brief(top_pieces_add(pieces, TOP_LOOK_TITLE, " (several users)"), 1,
+				     "%s", "");
+	else
+		top_pieces_set_brief(
+			top_pieces_add(pieces, TOP_LOOK_TITLE, " (%s)", user_names_of(one->uid)), 1,
+			"%s", "");
+}
+
+static void add_processes(struct top_screen *screen, struct top_pieces *pieces,
+			  const struct daemon_live_header *header)
+{
+	bool is_one = header->process_count == 1 || screen->choice.pid;
+	const struct daemon_process *process;
+	struct format_text name = { 0 };
+	struct failure why;
+	const char *text;
+
+	if (header->process_count == 0) {
+		top_pieces_add(pieces, TOP_LOOK_TITLE, "ljtop  no process yet");
 		return;
 	}
-	format_text_addf(&screen->line, " [%d]", (int)process->pid);
-	if (screen->choice.tid)
-		format_text_addf(&screen->line, " thread %d", (int)screen->choice.tid);
-	if (process->ended)
-		format_text_add_string(&screen->line, " ended");
+	process = chosen_process(screen, header);
+	top_columns_add(&name, process->name, NAME_COLUMNS, TOP_CUT_END, screen->terminal.utf8);
+	if (format_text_take(&name, &text, &why) != 0)
+		text = "?";
+	if (!is_one)
+		top_pieces_add(pieces, TOP_LOOK_TITLE, "ljtop  %s, %zu processes", text,
+			       header->process_count);
+	else if (screen->choice.tid)
+		top_pieces_add(pieces, TOP_LOOK_TITLE, "ljtop  %s [%d] thread %d", text,
+			       (int)process->pid, (int)screen->choice.tid);
+	else
+		top_pieces_add(pieces, TOP_LOOK_TITLE, "ljtop  %s [%d]", text, (int)process->pid);
+	format_text_deinit(&name);
+	if (is_one && process->ended)
+		top_pieces_add(pieces, TOP_LOOK_TITLE, " ended");
+	else
+		add_users(pieces, header, is_one ? process : NULL);
 }
 
 static const struct daemon_vm *first_vm(const struct top_screen *screen,
@@ -235,38 +257,35 @@ static const struct daemon_vm *first_vm(const struct top_screen *screen,
 	return header->vm_count ? &header->vms[0] : NULL;
 }
 
-/* The fork is the first word of the layout's text. */
-static void add_fork(struct top_screen *screen, const char *layout)
+/* "LuaJIT 2.1, OpenResty": of the version "LuaJIT 2.1.1700008891" the first two numbers. */
+static void add_version(struct top_pieces *pieces, const struct daemon_vm *vm)
 {
-	size_t len = strcspn(layout, ",");
-	char fork[32];
+	size_t len = strcspn(vm->version, ".");
+	bool is_main_line = !vm->fork[0] || strcmp(vm->fork, "LuaJIT") == 0;
+	struct top_piece *piece;
 
-	snprintf(fork, sizeof(fork), "%.*s", (int)len, layout);
-	format_text_add_string(&screen->line, ", ");
-	top_draw_text(screen, fork, sizeof(fork), TOP_CUT_END);
+	len += vm->version[len] ? 1 + strcspn(vm->version + len + 1, ".-") : 0;
+	piece = top_pieces_add(pieces, TOP_LOOK_PLAIN, "  %.*s%s%s", (int)len, vm->version,
+			       is_main_line ? "" : ", ", is_main_line ? "" : vm->fork);
+	top_pieces_set_brief(piece, 2, "%s", "");
 }
 
 static void draw_title(struct top_screen *screen, const struct daemon_live_header *header,
 		       const struct recent *recent)
 {
 	const struct daemon_vm *vm = first_vm(screen, header);
-	int x = 0;
+	struct top_pieces pieces = { .count = 0 };
 
-	top_draw_line(screen, 0, TOP_LOOK_PLAIN);
-	format_text_add_string(&screen->line, "ljtop  ");
-	add_process(screen, header);
-	draw_piece(screen, 0, &x, TOP_LOOK_TITLE);
-	if (vm && vm->version[0]) {
-		format_text_add_string(&screen->line, "  ");
-		top_draw_text(screen, vm->version, 30, TOP_CUT_END);
-		if (vm->layout[0])
-			add_fork(screen, vm->layout);
-	}
-	format_text_addf(&screen->line, "  %u Hz %s, %.1f %% CPU", header->rate_hz,
-			 header->capture == DAEMON_CAPTURE_KERNEL ? "(kernel)" : "(stops)",
-			 format_percent(recent->cpu_ns, recent->span_ns));
-	draw_piece(screen, 0, &x, TOP_LOOK_PLAIN);
+	add_processes(screen, &pieces, header);
+	if (vm && vm->version[0])
+		add_version(&pieces, vm);
+	top_pieces_add(&pieces, TOP_LOOK_PLAIN, "  %u Hz %s, %.1f %% CPU", header->rate_hz,
+		       header->capture == DAEMON_CAPTURE_KERNEL ? "(kernel)" : "(stops)",
+		       format_percent(recent->cpu_ns, recent->span_ns));
+	top_pieces_draw(screen, 0, &pieces);
 }
+
+/* ---- What they do ----------------------------------------------------------------------- */
 
 static size_t spark_columns(void)
 {
@@ -288,29 +307,33 @@ static double used_percent(const struct daemon_live_header *header, const struct
 static void draw_use(struct top_screen *screen, const struct daemon_live_header *header,
 		     const struct recent *recent, const struct history *history)
 {
-	uint64_t ready = recent->running + recent->parts[TOP_UNSCHEDULED];
-	size_t spark = spark_columns();
-	int x = 0;
+	uint64_t waiting = recent->parts[TOP_UNSCHEDULED], ready = recent->running + waiting;
+	struct top_pieces pieces = { .count = 0 };
+	size_t spark = spark_columns(), used;
 
-	top_draw_line(screen, 1, TOP_LOOK_PLAIN);
-	format_text_addf(&screen->line, "CPU %.0f %% ", used_percent(header, recent));
-	draw_piece(screen, 1, &x, TOP_LOOK_PLAIN);
-	draw_states(screen, history, x, spark);
-	x += (int)spark + 1;
+	top_pieces_add(&pieces, TOP_LOOK_PLAIN, "CPU %.0f %% ", used_percent(header, recent));
+	used = top_pieces_width(screen, &pieces);
+	top_pieces_add(&pieces, TOP_LOOK_PLAIN, "%*s ", (int)spark, "");
 	for (size_t i = 0; i < PARTS; i++) {
+		enum top_look look = TOP_LOOK_STATE_0 + (enum top_look)parts[i].activity;
 		uint64_t part = recent->parts[parts[i].activity];
+		double percent = format_percent(part, recent->running);
 
-		if (parts[i].is_rare && !part)
-			continue;
-		format_text_addf(&screen->line, " %s %.0f", parts[i].name,
-				 format_percent(part, recent->running));
-		draw_piece(screen, 1, &x, TOP_LOOK_STATE_0 + (enum top_look)parts[i].activity);
+		if (!parts[i].is_rare)
+			top_pieces_add(&pieces, look, " %s %.0f", parts[i].name, percent);
+		else if (part)
+			top_pieces_set_brief(
+				top_pieces_add(&pieces, look, " %s %.0f", parts[i].name, percent),
+				2, "%s", "");
 	}
-	format_text_add_string(&screen->line, " %");
-	if (recent->parts[TOP_UNSCHEDULED])
-		format_text_addf(&screen->line, "  waiting for CPU %.0f %%",
-				 format_percent(recent->parts[TOP_UNSCHEDULED], ready));
-	draw_piece(screen, 1, &x, TOP_LOOK_PLAIN);
+	top_pieces_add(&pieces, TOP_LOOK_PLAIN, " %%");
+	if (waiting)
+		top_pieces_set_brief(top_pieces_add(&pieces, TOP_LOOK_PLAIN,
+						    "  waiting for CPU %.0f %%",
+						    format_percent(waiting, ready)),
+				     1, "  waiting %.0f %%", format_percent(waiting, ready));
+	top_pieces_draw(screen, 1, &pieces);
+	draw_states(screen, history, (int)used, spark);
 }
 
 /* What the collector does, in a word. */
@@ -319,9 +342,9 @@ static const char *phase_word(unsigned phase)
 	static const struct {
 		const char *name, *word;
 	} words[] = {
-		{ "pause", "collector pauses" }, { "propagate", "marking" },
-		{ "atomic", "marking" },	 { "sweep string", "sweeping" },
-		{ "sweep", "sweeping" },	 { "finalize", "finalizing" },
+		{ "pause", "GC idle" },	 { "propagate", "marking" },
+		{ "atomic", "marking" }, { "sweep string", "sweeping" },
+		{ "sweep", "sweeping" }, { "finalize", "finalizing" },
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -331,47 +354,78 @@ static const char *phase_word(unsigned phase)
 }
 
 /* Trouble that a reader of the numbers must know. */
-static void add_trouble(struct top_screen *screen, const struct daemon_live_header *header)
+static void add_trouble(struct top_pieces *pieces, const struct daemon_live_header *header)
 {
 	uint64_t stopped = 0;
 
 	for (int i = 0; i < DAEMON_REASON_COUNT; i++)
 		stopped += header->reasons[i].samples;
 	if (header->capture == DAEMON_CAPTURE_KERNEL && stopped)
-		format_text_addf(&screen->line, "  %" PRIu64 " by stops", stopped);
+		top_pieces_add(pieces, TOP_LOOK_PLAIN, "  %" PRIu64 " by stops", stopped);
 	if (header->missed_ticks)
-		format_text_addf(&screen->line, "  missed %" PRIu64, header->missed_ticks);
+		top_pieces_add(pieces, TOP_LOOK_PLAIN, "  missed %" PRIu64, header->missed_ticks);
 	if (header->dropped)
-		format_text_addf(&screen->line, "  dropped %" PRIu64, header->dropped);
+		top_pieces_add(pieces, TOP_LOOK_PLAIN, "  dropped %" PRIu64, header->dropped);
+}
+
+static void add_heap(struct top_screen *screen, struct top_pieces *pieces,
+		     const struct recent *recent, const struct history *history)
+{
+	const struct daemon_history_point *point = daemon_live_history(screen->session, 0);
+	struct format_text spark = { 0 };
+	struct failure why;
+	const char *text;
+	char bytes[16];
+
+	top_columns_bytes(bytes, sizeof(bytes), point ? point->heap_bytes : 0);
+	add_heap_history(screen, history, spark_columns(), &spark);
+	if (format_text_take(&spark, &text, &why) != 0)
+		text = "";
+	top_pieces_set_brief(top_pieces_add(pieces, TOP_LOOK_PLAIN, "heap %s %s", bytes, text), 5,
+			     "heap %s", bytes);
+	format_text_deinit(&spark);
+	if (!point || !point->has_allocated)
+		return;
+	top_columns_bytes(bytes, sizeof(bytes), (uint64_t)per_second(recent->allocated, recent));
+	top_pieces_set_brief(top_pieces_add(pieces, TOP_LOOK_PLAIN, " +%s/s", bytes), 4, "%s", "");
+}
+
+static void add_traces(struct top_screen *screen, struct top_pieces *pieces,
+		       const struct daemon_vm *vm, const struct recent *recent)
+{
+	const struct daemon_history_point *point = daemon_live_history(screen->session, 0);
+	struct top_piece *piece;
+
+	if (vm && vm->has_traces && !vm->jit_on) {
+		top_pieces_add(pieces, TOP_LOOK_PLAIN, "  compiler off");
+		return;
+	}
+	piece = top_pieces_add(pieces, TOP_LOOK_PLAIN, "  traces %" PRIu64,
+			       point ? point->traces : 0);
+	piece = top_pieces_add(pieces, TOP_LOOK_PLAIN, ", +%.0f/s",
+			       per_second(recent->created, recent));
+	top_pieces_set_brief(piece, 2, "%s", "");
+	piece = top_pieces_add(pieces, TOP_LOOK_PLAIN, ", %.1f aborts/s",
+			       per_second(recent->aborted, recent));
+	top_pieces_set_brief(piece, 3, "%s", "");
 }
 
 static void draw_heap(struct top_screen *screen, const struct daemon_live_header *header,
 		      const struct recent *recent, const struct history *history)
 {
-	const struct daemon_history_point *point = daemon_live_history(screen->session, 0);
 	const struct daemon_vm *vm = first_vm(screen, header);
-	char bytes[16];
+	struct top_pieces pieces = { .count = 0 };
 
-	top_columns_bytes(bytes, sizeof(bytes), point ? point->heap_bytes : 0);
-	format_text_addf(&screen->line, "heap %s ", bytes);
-	add_heap_history(screen, history, spark_columns());
+	add_heap(screen, &pieces, recent, history);
 	if (vm && vm->has_heap)
-		format_text_addf(&screen->line, "  %s", phase_word(vm->gc_phase));
-	if (point && point->has_allocated) {
-		top_columns_bytes(bytes, sizeof(bytes),
-				  (uint64_t)per_second(recent->allocated, recent));
-		format_text_addf(&screen->line, ", +%s/s", bytes);
-	}
-	if (vm && vm->has_traces && !vm->jit_on)
-		format_text_add_string(&screen->line, "  compiler off");
-	else
-		format_text_addf(&screen->line, "  traces %" PRIu64 ", +%.0f/s, %.1f aborts/s",
-				 point ? point->traces : 0, per_second(recent->created, recent),
-				 per_second(recent->aborted, recent));
-	format_text_addf(&screen->line, "  full chains %.0f %%",
-			 top_full_percent(header->outcomes));
-	add_trouble(screen, header);
-	top_draw_line(screen, 2, TOP_LOOK_PLAIN);
+		top_pieces_set_brief(
+			top_pieces_add(&pieces, TOP_LOOK_PLAIN, "  %s", phase_word(vm->gc_phase)),
+			1, "%s", "");
+	add_traces(screen, &pieces, vm, recent);
+	top_pieces_add(&pieces, TOP_LOOK_PLAIN, "  full chains %.0f %%",
+		       top_full_percent(header->outcomes));
+	add_trouble(&pieces, header);
+	top_pieces_draw(screen, 2, &pieces);
 }
 
 void top_draw_header(struct top_screen *screen)

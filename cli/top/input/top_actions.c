@@ -169,7 +169,10 @@ static int enter(struct top_screen *screen, struct failure *why)
 
 	switch (screen->choice.view) {
 	case TOP_VIEW_FUNCTIONS:
-		return row ? open_view(screen, TOP_VIEW_CALLS, why) : 0;
+		/* Other functions have no source that a file of the process could show. */
+		if (!row)
+			return 0;
+		return open_view(screen, row->chunk ? TOP_VIEW_SOURCE : TOP_VIEW_CALLS, why);
 	case TOP_VIEW_COROUTINES:
 		return row && row->function != FORMAT_LIVE_OTHER
 			       ? open_view(screen, TOP_VIEW_CALLS, why)

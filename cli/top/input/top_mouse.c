@@ -49,7 +49,7 @@ static enum top_command click(struct top_screen *screen, int x, int y)
 					      : TOP_SHOW_FUNCTIONS + (enum top_command)view;
 	}
 	if (y == TOP_HEADER_LINES + 1)
-		return sorts[top_draw_column_at(x)];
+		return sorts[top_draw_column_at(screen, x)];
 	if (y < TOP_LIST_LINE || y >= TOP_LIST_LINE + (int)top_draw_height())
 		return TOP_NOTHING;
 	return click_line(screen,

@@ -32,7 +32,7 @@ const struct top_key top_keys[] = {
 	{ TOP_ENTER,
 	  { TOP_KEY_ENTER, '\r', KEY_ENTER },
 	  "Enter",
-	  "go into the line: calls, source, or fold; this thread only" },
+	  "source, or callers, or fold; this thread only" },
 	{ TOP_FOLD, { '-' }, "-", "fold in the tree" },
 	{ TOP_UNFOLD, { '+', '=' }, "+", "unfold in the tree" },
 	{ TOP_UNFOLD_ALL, { '*' }, "*", "unfold all below, or fold it" },

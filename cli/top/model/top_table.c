@@ -29,6 +29,7 @@ void top_table_deinit(struct top_table *table)
 		table->blocks = next;
 	}
 	free(table->rows);
+	free(table->split.self);
 	memset(table, 0, sizeof(*table));
 }
 
@@ -85,13 +86,17 @@ struct top_row *top_table_add_text(struct top_table *table, const char *text, en
 	return row;
 }
 
+static uint64_t self_of(const struct format_live_count *count, const struct top_choice *choice)
+{
+	if (choice->native == FORMAT_NATIVE_NONE)
+		return choice->window ? count->window_guest : count->guest;
+	return choice->window ? count->window_self : count->self;
+}
+
 struct top_row *top_table_add(struct top_table *table, const struct format_live_row *from,
 			      const struct top_choice *choice)
 {
 	const struct format_live_count *count = &from->count;
-	bool by_guest = choice->native == FORMAT_NATIVE_NONE;
-	uint64_t all_self = by_guest ? count->guest : count->self;
-	uint64_t window_self = by_guest ? count->window_guest : count->window_self;
 	struct top_row *row = add_row(table);
 
 	if (!row)
@@ -107,7 +112,7 @@ struct top_row *top_table_add(struct top_table *table, const struct format_live_
 				 .coroutines = from->coroutines,
 				 .pid = from->pid,
 				 .tid = from->tid,
-				 .self = choice->window ? window_self : all_self,
+				 .self = self_of(count, choice),
 				 .total = choice->window ? count->window_total : count->total };
 	memcpy(row->compiled, from->compiled, sizeof(row->compiled));
 	if (!row->name || !row->location || (from->chunk && !row->chunk))
@@ -196,17 +201,18 @@ static uint64_t samples_of(const struct format_live_rows *rows, const struct top
 	return choice->window ? rows->window_samples : rows->samples;
 }
 
+static const enum format_live_view list_views[TOP_VIEW_COUNT] = {
+	[TOP_VIEW_FUNCTIONS] = FORMAT_LIVE_FUNCTIONS,
+	[TOP_VIEW_LINES] = FORMAT_LIVE_LINES,
+	[TOP_VIEW_MODULES] = FORMAT_LIVE_MODULES,
+	[TOP_VIEW_TRACES] = FORMAT_LIVE_TRACES,
+	[TOP_VIEW_COROUTINES] = FORMAT_LIVE_COROUTINE_GROUPS,
+};
+
 int top_table_list(struct top_table *table, const struct format_live *live,
 		   const struct top_choice *choice, struct failure *why)
 {
-	static const enum format_live_view views[TOP_VIEW_COUNT] = {
-		[TOP_VIEW_FUNCTIONS] = FORMAT_LIVE_FUNCTIONS,
-		[TOP_VIEW_LINES] = FORMAT_LIVE_LINES,
-		[TOP_VIEW_MODULES] = FORMAT_LIVE_MODULES,
-		[TOP_VIEW_TRACES] = FORMAT_LIVE_TRACES,
-		[TOP_VIEW_COROUTINES] = FORMAT_LIVE_COROUTINE_GROUPS,
-	};
-	struct format_live_query query = top_table_query(choice, views[choice->view]);
+	struct format_live_query query = top_table_query(choice, list_views[choice->view]);
 	struct format_live_rows rows;
 	int ret;
 
@@ -216,6 +222,78 @@ int top_table_list(struct top_table *table, const struct format_live *live,
 	ret = add_rows(table, &rows, choice);
 	format_live_rows_deinit(&rows);
 	return ret == 0 ? 0 : no_memory(why);
+}
+
+/* ---- Processes side by side ------------------------------------------------------------- */
+
+/** Where the row with an id is. */
+struct place {
+	uint64_t id;
+	size_t index;
+};
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static struct place *places_of(const struct top_table *table)
+{
+	struct place *places = calloc(table->count + 1, sizeof(*places));
+
+	for (size_t i = 0; places && i < table->count; i++)
+		places[i] = (struct place){ table->rows[i].id, i };
+	if (places)
+		qsort(places, table->count, sizeof(*places), compare_places);
+	return places;
+}
+
+static int split_column(struct top_table *table, const struct format_live *live,
+			const struct top_choice *choice, const struct place *places, size_t column,
+			struct failure *why)
+{
+	struct format_live_query query = top_table_query(choice, list_views[choice->view]);
+	struct top_split *split = &table->split;
+	struct format_live_rows rows;
+
+	query.pid = split->pids[column];
+	if (format_live_query(live, &query, &rows, why) != 0)
+		return -1;
+	split->samples[column] = samples_of(&rows, choice);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct top_row row = { .name = rows.rows[i].name, .id = rows.rows[i].id };
+		struct place wanted = { .id = id_of(&row, choice->view) }, *found;
+
+		found = bsearch(&wanted, places, table->count, sizeof(*places), compare_places);
+		if (found)
+			split->self[found->index * split->count + column] =
+				self_of(&rows.rows[i].count, choice);
+	}
+	format_live_rows_deinit(&rows);
+	return 0;
+}
+
+int top_table_split(struct top_table *table, const struct format_live *live,
+		    const struct top_choice *choice, const int32_t *pids, size_t count,
+		    struct failure *why)
+{
+	struct place *places = places_of(table);
+	int ret = 0;
+
+	table->split.count = count;
+	memcpy(table->split.pids, pids, count * sizeof(*pids));
+	table->split.self = calloc(table->count * count + 1, sizeof(*table->split.self));
+	if (!places || !table->split.self) {
+		table->split.count = 0;
+		free(places);
+		return no_memory(why);
+	}
+	for (size_t i = 0; i < count && ret == 0; i++)
+		ret = split_column(table, live, choice, places, i, why);
+	free(places);
+	return ret;
 }
 
 void top_choice_begin(struct top_choice *choice, const struct format_live_query *query)

@@ -68,6 +68,17 @@ struct top_row {
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 };
 
+/** Most processes that have a column of their own. */
+enum { TOP_SPLIT_MAX = 8 };
+
+/** How the rows' own samples are split among processes. */
+struct top_split {
+	int32_t pids[TOP_SPLIT_MAX];
+	size_t count;			 /**< 0: they are not. */
+	uint64_t samples[TOP_SPLIT_MAX]; /**< The totals of which they are shares. */
+	uint64_t *self;			 /**< Rows times processes. */
+};
+
 struct top_block;
 
 /** All zero is empty. */
@@ -75,6 +86,7 @@ struct top_table {
 	struct top_row *rows;
 	size_t count, capacity;
 	uint64_t samples; /**< The total of which rows are shares. */
+	struct top_split split;
 	struct top_block *blocks;
 };
 
@@ -106,6 +118,15 @@ struct format_live_query top_table_query(const struct top_choice *choice,
  */
 int top_table_list(struct top_table *table, const struct format_live *live,
 		   const struct top_choice *choice, struct failure *why);
+
+/**
+ * Split the rows' own samples of functions, lines or modules among some processes.
+ * @param pids In the order of their columns; at most TOP_SPLIT_MAX.
+ * @return 0, or -1 with FAILURE_NO_MEMORY.
+ */
+int top_table_split(struct top_table *table, const struct format_live *live,
+		    const struct top_choice *choice, const int32_t *pids, size_t count,
+		    struct failure *why);
 
 /** Fill a table with callers, the chosen function, and its callees. Chooses the first function if
  * none is chosen, or the chosen one no longer exists. */

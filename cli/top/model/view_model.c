@@ -228,7 +228,62 @@ static int fill(struct top_screen *screen, struct top_table *table, struct failu
 	}
 }
 
-int view_model_update(struct top_screen *screen, size_t height, struct failure *why)
+/* ---- Processes -------------------------------------------------------------------------- */
+
+static int compare_samples(const void *left, const void *right)
+{
+	const struct daemon_process *a = *(const struct daemon_process *const *)left;
+	const struct daemon_process *b = *(const struct daemon_process *const *)right;
+
+	return a->samples > b->samples ? -1 : a->samples < b->samples;
+}
+
+static int compare_pids(const void *left, const void *right)
+{
+	const int32_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* Those with most samples, by their numbers. @return How many. */
+static size_t busiest(const struct daemon_live_header *header, size_t max, int32_t *ret_pids)
+{
+	const struct daemon_process **sorted = calloc(header->process_count + 1, sizeof(*sorted));
+	size_t count = 0;
+
+	for (size_t i = 0; sorted && i < header->process_count; i++)
+		if (header->processes[i].samples)
+			sorted[count++] = &header->processes[i];
+	if (sorted)
+		qsort(sorted, count, sizeof(const struct daemon_process *), compare_samples);
+	count = count < max ? count : max;
+	for (size_t i = 0; i < count; i++)
+		ret_pids[i] = sorted[i]->pid;
+	qsort(ret_pids, count, sizeof(*ret_pids), compare_pids);
+	free(sorted);
+	return count;
+}
+
+/* Where several processes are shown together, each has a column as far as the screen has room. */
+static int split(struct top_screen *screen, struct top_table *table, size_t max,
+		 struct failure *why)
+{
+	const struct top_choice *choice = &screen->choice;
+	int32_t pids[TOP_SPLIT_MAX];
+	size_t count;
+
+	if (choice->pid || (choice->view != TOP_VIEW_FUNCTIONS && choice->view != TOP_VIEW_LINES &&
+			    choice->view != TOP_VIEW_MODULES))
+		return 0;
+	count = busiest(daemon_live_header(screen->session),
+			max < TOP_SPLIT_MAX ? max : TOP_SPLIT_MAX, pids);
+	return count < 2 ? 0
+			 : top_table_split(table, daemon_live_profile(screen->session), choice,
+					   pids, count, why);
+}
+
+int view_model_update(struct top_screen *screen, size_t height, size_t processes,
+		      struct failure *why)
 {
 	struct top_list *list = &screen->lists[screen->choice.view];
 	struct top_table table = { 0 };
@@ -236,7 +291,7 @@ int view_model_update(struct top_screen *screen, size_t height, struct failure *
 	screen->is_dirty = false;
 	if (screen->choice.view == TOP_VIEW_SOURCE)
 		return update_source(screen, height, why);
-	if (fill(screen, &table, why) != 0) {
+	if (fill(screen, &table, why) != 0 || split(screen, &table, processes, why) != 0) {
 		top_table_deinit(&table);
 		return -1;
 	}

@@ -11,9 +11,11 @@ const struct top_row *view_model_row(const struct top_screen *screen);
 /**
  * Rebuild the table of the view, and keep the cursor on its row.
  * @param height Lines of the list.
+ * @param processes At most so many processes have a column of their own.
  * @return 0, or -1 with FAILURE_NO_MEMORY.
  */
-int view_model_update(struct top_screen *screen, size_t height, struct failure *why);
+int view_model_update(struct top_screen *screen, size_t height, size_t processes,
+		      struct failure *why);
 
 /** Choose and open the file for the source view: that of the row under the cursor, else that of the
  * hottest line. */
