@@ -8,6 +8,7 @@
 #include "luastate/function/callables.h"
 #include "luastate/function/library_names.h"
 #include "luastate/function/proto.h"
+#include "luastate/state/present.h"
 #include "luastate/trace/trace.h"
 
 struct luastate *luastate_create(void)
@@ -87,6 +88,7 @@ void luastate_set_thorough(struct luastate *state, bool thorough)
 
 void luastate_set_pages(struct luastate *state, luastate_pages_function *pages, void *context)
 {
+	present_free(state);
 	state->pages = pages;
 	state->pages_context = context;
 }

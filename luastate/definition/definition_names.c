@@ -163,7 +163,7 @@ static void add_definition(void *context, const struct definition *definition)
 	if (!item)
 		return;
 	item->function = child;
-	item->parent = batch->parent.address;
+	item->parent = batch->parent;
 	item->sample = batch->search->state->serial;
 	item->fate = (uint8_t)definition->fate;
 	if (definition->fate == DEFINITION_NAMED)
@@ -247,8 +247,19 @@ static bool read_parent(const struct names_search *search, uint64_t address, uin
 	return true;
 }
 
-/* Names read for an earlier sample may be outdated, so this reads the parent again. The parent
- * of another function that was at this address may be freed by now. */
+/* Whether a prototype that was read for an earlier sample is still there. Bytecode never changes.
+ */
+static bool is_unchanged(const struct names_search *search, const struct names_wanted *proto)
+{
+	uint8_t header[STATE_OBJECT_MAX], dead = names_dead_colour(search);
+	struct names_wanted now;
+
+	return names_read_proto(search, proto->address, header, &now) &&
+	       names_is_same(proto, &now) && !names_is_dead(search, dead, proto->address, header);
+}
+
+/* A name that was read for an earlier sample counts while its parent is unchanged. The parent of
+ * another function that was at this address may be freed by now. */
 static const struct state_definition *find_definition(const struct names_search *search,
 						      const struct names_wanted *wanted)
 {
@@ -259,9 +270,13 @@ static const struct state_definition *find_definition(const struct names_search 
 	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
 	if (!item || item->sample == state->serial)
 		return find(state, wanted);
-	parent = names_is_same(&item->function, wanted) ? item->parent : 0;
+	parent = names_is_same(&item->function, wanted) ? item->parent.address : 0;
 	if (parent && !names_may_read(search))
 		return NULL;
+	if (parent && is_unchanged(search, &item->parent)) {
+		item->sample = state->serial;
+		return item;
+	}
 	HASH_DEL(state->definitions, item);
 	free(item);
 	if (!parent)
@@ -323,7 +338,7 @@ static bool name_returned(const struct names_search *search,
 		uint8_t header[STATE_OBJECT_MAX];
 		struct names_wanted parent;
 
-		if (!names_read_proto(search, definition->parent, header, &parent))
+		if (!names_read_proto(search, definition->parent.address, header, &parent))
 			return false;
 		definition = names_search_known(search, &parent);
 	}

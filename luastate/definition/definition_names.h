@@ -16,8 +16,8 @@ struct names_wanted {
 /** A parent's definition of a function. */
 struct state_definition {
 	struct names_wanted function; /* identified by its address */
-	uint64_t parent;
-	unsigned sample; /* sample in which it was read */
+	struct names_wanted parent;
+	unsigned sample; /* sample in which it was read, or found unchanged */
 	uint8_t fate;	 /* enum definition_fate */
 	char name[STATE_NAME_MAX];
 	UT_hash_handle hh;

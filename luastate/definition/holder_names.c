@@ -315,7 +315,8 @@ static bool has_function(const struct holders *holders, const struct closure *cl
 		const struct state_definition *definition = names_search_known(search, &proto);
 		uint16_t entry = read_uv(search, header, index);
 
-		if (!definition || !names_read_proto(search, definition->parent, header, &proto))
+		if (!definition ||
+		    !names_read_proto(search, definition->parent.address, header, &proto))
 			return false;
 		if (entry & UV_LOCAL)
 			return true;

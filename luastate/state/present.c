@@ -3,15 +3,18 @@
  * much of it is swapped out, reads would bring it in, and push out more of the process.
  *
  * The owner of the state reports which pages are present, for many at once, because each query
- * costs some microseconds. Answers are kept for the rest of a sample.
+ * costs some microseconds. Answers are kept for the rest of a sample, and those that a page is
+ * present for a while: few pages are swapped out in that time.
  */
 #include "luastate/state/present.h"
 
 #include <stdlib.h>
 
+#include "attach/clock.h"
 #include "attach/freeze.h"
 
 enum {
+	KEPT_NS = 250 * 1000 * 1000,
 	WINDOW_PAGES = 512, /* 2 MiB */
 	WINDOW_BYTES = WINDOW_PAGES * ATTACH_PAGE_BYTES,
 	WINDOWS = 4096, /* 8 GiB; a power of two */
@@ -21,6 +24,7 @@ enum {
 struct window {
 	uint64_t number;
 	unsigned serial; /* sample of the answer; 0: never asked */
+	uint64_t end_ns; /* until then pages that were present count as present */
 	uint8_t bits[WINDOW_PAGES / 8];
 };
 
@@ -38,9 +42,15 @@ static void ask(const struct luastate *state, struct window *window, uint64_t nu
 
 	window->number = number;
 	window->serial = state->serial;
+	window->end_ns = clock_now_ns() + KEPT_NS;
 	memset(window->bits, known ? 0 : 0xff, sizeof(window->bits));
 	for (unsigned i = 0; known && i < WINDOW_PAGES; i++)
 		window->bits[i / 8] |= (uint8_t)(!!pages[i] << i % 8);
+}
+
+static bool has_page(const struct window *window, unsigned page)
+{
+	return window->bits[page / 8] >> page % 8 & 1;
 }
 
 static bool is_present(const struct luastate *state, uint64_t address)
@@ -49,9 +59,11 @@ static bool is_present(const struct luastate *state, uint64_t address)
 	unsigned page = (unsigned)(address % WINDOW_BYTES / ATTACH_PAGE_BYTES);
 	struct window *window = &state->windows[number & (WINDOWS - 1)];
 
-	if (window->number != number || window->serial != state->serial)
+	if (window->number != number ||
+	    (window->serial != state->serial &&
+	     (!has_page(window, page) || clock_now_ns() >= window->end_ns)))
 		ask(state, window, number);
-	return window->bits[page / 8] >> page % 8 & 1;
+	return has_page(window, page);
 }
 
 static int read_present(void *self, struct remote_addr address, void *ret_bytes, size_t len,

@@ -406,6 +406,7 @@ static void test_swapped_out(void **state)
 	assert_string_equal("f", define(sample, &family.child, 1));
 	/* Nobody can tell. */
 	pages = (struct memory_pages){ .absent = between.parent & ~(uint64_t)0xfff };
+	luastate_set_pages(sample->state, tell_pages, &pages);
 	assert_string_equal("between", define(sample, &between.child, 1));
 	assert_true(pages.asked > 0);
 	luastate_set_pages(sample->state, NULL, NULL);
