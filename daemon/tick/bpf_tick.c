@@ -16,6 +16,9 @@ enum {
 	DRAIN_TICKS = 32,
 	DRAIN_MIN_NS = 10 * 1000 * 1000,
 	DRAIN_MAX_NS = 50 * 1000 * 1000,
+	/* The same once there was no news for CALM_AFTER_NS: copies hold all that they need. */
+	DRAIN_CALM_NS = 100 * 1000 * 1000,
+	CALM_AFTER_NS = 2 * 1000 * 1000 * 1000,
 	/* For this time after news (new threads, or memory that copies lacked), drain more
 	 * often. */
 	UNSETTLED_NS = 250 * 1000 * 1000,
@@ -44,11 +47,13 @@ enum {
 uint64_t bpf_tick_next_ns(const struct recorder *recorder, uint64_t now_ns)
 {
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
-	uint64_t ns = DRAIN_TICKS * period_ns;
+	uint64_t ns = DRAIN_TICKS * period_ns, max_ns = DRAIN_MAX_NS;
 
+	if (now_ns >= recorder->unsettled_ns + CALM_AFTER_NS)
+		max_ns = DRAIN_CALM_NS;
 	if (now_ns < recorder->unsettled_ns || now_ns < recorder->new_threads_ns)
 		return now_ns + (period_ns > UNSETTLED_MIN_NS ? period_ns : UNSETTLED_MIN_NS);
-	return now_ns + (ns < DRAIN_MIN_NS ? DRAIN_MIN_NS : ns > DRAIN_MAX_NS ? DRAIN_MAX_NS : ns);
+	return now_ns + (ns < DRAIN_MIN_NS ? DRAIN_MIN_NS : ns > max_ns ? max_ns : ns);
 }
 
 static void note_news(struct recorder *recorder)
