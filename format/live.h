@@ -149,11 +149,13 @@ struct format_live_query {
 			       NULL or "": all rows. */
 	int32_t pid, tid;   /**< Only samples of this process or thread; 0: all. These counts come
 			       from the call tree, where some chains may be folded. */
+	uint32_t max;	    /**< Only so many rows, the first ones; 0: all. */
 };
 
 struct format_live_rows {
 	struct format_live_row *rows;
 	size_t count;
+	size_t left_out; /**< Rows that there are besides. */
 	/** Sums over the requested process or thread, or over all. */
 	uint64_t samples, window_samples;
 	char *texts; /**< Memory of the rows' texts; private. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ljtop: where do running LuaJIT processes spend their time, while they run? */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +21,8 @@ enum {
 	RATE_DEFAULT = 199,
 	WIDTH_DEFAULT = 120,
 	ROWS_DEFAULT = 40,
+	/* Each refresh needs as much memory as the last one: less than this is kept for it. */
+	KEPT_BYTES = 32 << 20,
 };
 
 /* Receive samples until that time, or until the sampling ends. @return 0 or -1. */
@@ -234,6 +237,8 @@ int main(int argc, char **argv)
 	if (ret < 0) {
 		signals_catch();
 		signals_raise_descriptor_limit();
+		mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+		mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 		ret = run(&arguments, screen);
 	}
 	top_screen_destroy(screen);

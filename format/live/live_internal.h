@@ -165,6 +165,7 @@ void live_free_function(struct live_function *info);
 struct live_rows {
 	struct format_live_row *rows;
 	size_t count, size;
+	size_t left_out; /* by the query's limit */
 };
 
 int live_rows_add(struct live_rows *rows, const struct format_live_row *row, struct failure *why);
@@ -172,7 +173,7 @@ int live_rows_add(struct live_rows *rows, const struct format_live_row *row, str
 /** @return A row for a function, without counts. */
 struct format_live_row live_function_row(const struct format_live *live, uint32_t function);
 
-/** Sort rows, and drop rows that the query excludes. */
+/** Sort rows, and drop rows that the query excludes, and those beyond its limit. */
 void live_rows_finish(struct live_rows *rows, const struct format_live_query *query);
 bool live_row_fits(const struct format_live_row *row, const struct format_live_query *query);
 int live_row_compare(const struct format_live_row *a, const struct format_live_row *b,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attach/array.h"
+#include "attach/hash.h"
 
 /* ---- Rows ------------------------------------------------------------------------------- */
 
@@ -127,22 +128,68 @@ int live_row_compare(const struct format_live_row *a, const struct format_live_r
 	return compare(&x, &y, &copy);
 }
 
+static void swap(struct sortable *a, struct sortable *b)
+{
+	const struct sortable copy = *a;
+
+	*a = *b;
+	*b = copy;
+}
+
+/* Bring the first @p wanted rows of all to the front, in any order. The pivots cannot be guessed:
+ * targets choose the counts.
+ * Source: C. A. R. Hoare, "Algorithm 65: find", Communications of the ACM 4 (1961). */
+static void bring_first(struct sortable *order, size_t count, size_t wanted,
+			struct format_live_query *query)
+{
+	size_t first = 0, last = count - 1;
+
+	while (first < last) {
+		size_t i = first, j = last;
+		struct sortable pivot =
+			order[first + hash_word(first << 32 | last, 0) % (last - first + 1)];
+
+		while (i <= j) {
+			while (compare(&order[i], &pivot, query) < 0)
+				i++;
+			while (compare(&order[j], &pivot, query) > 0)
+				j--;
+			if (i <= j) {
+				swap(&order[i++], &order[j]);
+				if (j == 0)
+					break;
+				j--;
+			}
+		}
+		if (wanted <= j)
+			last = j;
+		else if (wanted >= i)
+			first = i;
+		else
+			return;
+	}
+}
+
 /* If memory runs out, the rows stay unsorted. */
 static void sort_rows(struct live_rows *rows, const struct format_live_query *query)
 {
-	struct format_live_row *sorted = reallocarray(NULL, rows->count, sizeof(*sorted));
+	size_t count = query->max && query->max < rows->count ? query->max : rows->count;
+	struct format_live_row *sorted = reallocarray(NULL, count, sizeof(*sorted));
 	struct sortable *order = reallocarray(NULL, rows->count, sizeof(*order));
 	struct format_live_query copy = *query;
 
 	if (sorted && order) {
 		for (size_t i = 0; i < rows->count; i++)
 			order[i] = make_sortable(&rows->rows[i], query);
-		qsort_r(order, rows->count, sizeof(*order), compare, &copy);
-		for (size_t i = 0; i < rows->count; i++)
+		if (count < rows->count)
+			bring_first(order, rows->count, count, &copy);
+		qsort_r(order, count, sizeof(*order), compare, &copy);
+		for (size_t i = 0; i < count; i++)
 			sorted[i] = *order[i].row;
 		free(rows->rows);
 		rows->rows = sorted;
-		rows->size = rows->count;
+		rows->left_out = rows->count - count;
+		rows->count = rows->size = count;
 		sorted = NULL;
 	}
 	free(sorted);
@@ -567,6 +614,7 @@ int format_live_query(const struct format_live *live, const struct format_live_q
 	}
 	answer.rows = rows.rows;
 	answer.count = rows.count;
+	answer.left_out = rows.left_out;
 	answer.texts = texts.bytes;
 	*ret_rows = answer;
 	return 0;

@@ -11,6 +11,8 @@
 
 enum {
 	BLOCK_BYTES = 64 * 1024,
+	/* Further rows of a list have hardly a sample, and would cost as much as these. */
+	LIST_MAX = 1000,
 };
 
 /** Texts of a table. */
@@ -214,12 +216,18 @@ int top_table_list(struct top_table *table, const struct format_live *live,
 {
 	struct format_live_query query = top_table_query(choice, list_views[choice->view]);
 	struct format_live_rows rows;
+	char text[64];
 	int ret;
 
+	/* The last rows come first in a reversed list. */
+	query.max = choice->is_reversed ? 0 : LIST_MAX;
 	if (format_live_query(live, &query, &rows, why) != 0)
 		return -1;
 	table->samples = samples_of(&rows, choice);
 	ret = add_rows(table, &rows, choice);
+	snprintf(text, sizeof(text), "%zu more: a filter shows them", rows.left_out);
+	if (ret == 0 && rows.left_out && !top_table_add_text(table, text, TOP_MARK_TITLE))
+		ret = -1;
 	format_live_rows_deinit(&rows);
 	return ret == 0 ? 0 : no_memory(why);
 }
