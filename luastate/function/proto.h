@@ -50,6 +50,8 @@ enum { STATE_NAMED_BY_HOLDER = UINT8_MAX - 2, STATE_NAMED_BY_DEFINITION };
 /** A cached prototype. */
 struct state_proto {
 	uint64_t address;
+	UT_hash_handle hh; /* next to the key: a search touches one line of the cache each */
+	bool stale;	   /* another object is at the address now */
 	const struct luastate_layout *layout;
 	struct state_identity identity;
 	uint32_t sizebc, numline;
@@ -59,7 +61,6 @@ struct state_proto {
 	uint8_t *debug;				/* copy of the debug part, from lineinfo on */
 	size_t debug_len;
 	unsigned serial;	 /* sample in which the identity was last compared */
-	bool stale;		 /* another object is at the address now */
 	uint8_t name_rank;	 /* how certain the name is; 0: no name */
 	uint8_t definition;	 /* enum state_definition_state */
 	bool is_read;		 /* the functions that it creates are known */
@@ -70,7 +71,6 @@ struct state_proto {
 	unsigned parents_serial; /* serial of the last such index */
 	struct luastate_function function;
 	char name[STATE_NAME_MAX];
-	UT_hash_handle hh;
 };
 
 /**

@@ -95,6 +95,7 @@ double bench_recorded_cpu_ns(pid_t pid, const char *rate, const char *seconds);
 
 /** Processor time of ljtop. */
 void bench_top(bool full);
+void bench_top_slowdown(bool full);
 
 /** How much slower programs become, beside other profilers. */
 void bench_slowdown(bool full);

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -187,7 +189,8 @@ bool peer_is_there(const struct peer *peer)
 {
 	char command[64];
 
-	if (peer == &peer_ljrecord || peer == &peer_ljrecord_kernel || peer == &peer_bare_stop)
+	if (peer == &peer_ljrecord || peer == &peer_ljrecord_kernel || peer == &peer_bare_stop ||
+	    peer == &peer_ljtop || peer == &peer_timer)
 		return true;
 	snprintf(command, sizeof(command), "command -v %.*s >/dev/null",
 		 (int)strcspn(peer->name, " "), peer->name);
@@ -214,6 +217,27 @@ static void exec_ljrecord(const char *pid, const char *rate, const char *folder)
 static void exec_ljrecord_kernel(const char *pid, const char *rate, const char *folder)
 {
 	record("kernel", pid, rate, folder);
+}
+
+static void exec_ljtop(const char *pid, const char *rate, const char *folder)
+{
+	(void)folder;
+	execl(LJTOP_PATH, "ljtop", "--batch", "--capture", "kernel", "-F", rate, "-p", pid,
+	      (char *)NULL);
+}
+
+static void exec_timer(const char *pid, const char *rate, const char *folder)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					.size = sizeof(attr),
+					.config = PERF_COUNT_SW_TASK_CLOCK,
+					.sample_period = 1000000000 / strtoull(rate, NULL, 10) };
+
+	(void)folder;
+	if (syscall(SYS_perf_event_open, &attr, atoi(pid), -1, -1, PERF_FLAG_FD_CLOEXEC) < 0)
+		_exit(127);
+	for (;;)
+		pause();
 }
 
 /* A line is a chain and how many samples it has. */
@@ -289,6 +313,9 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 	run->whole *= run->samples / ticks;
 	return true;
 }
+
+const struct peer peer_ljtop = { .name = "ljtop", .is_sampler = true, .exec = exec_ljtop };
+const struct peer peer_timer = { .name = "timer", .is_sampler = true, .exec = exec_timer };
 
 const struct peer peer_ljrecord = { "ljrecord --capture=stop", true, exec_ljrecord,
 				    digest_ljrecord };

@@ -46,6 +46,7 @@ struct pace {
 /** One profiler at one rate, and what is asked of it. */
 struct row {
 	const struct peer *peer;
+	const struct peer *beside; /**< What runs in the windows without it; or NULL. */
 	unsigned rate_hz;
 	struct pace pace;
 	double most_percent; /**< Upper end of the slowdown's interval; 0: nothing is asked. */
@@ -114,23 +115,37 @@ static bool draw_order(const struct pairs *pairs)
 	return before;
 }
 
-static bool measure_pair(const struct row *row, const struct worker *worker, struct pairs *pairs)
+/* A window with a profiler, or with nothing. @return false where it ended by itself. */
+static bool measure_under(const struct row *row, const struct peer *peer,
+			  const struct worker *worker, struct pairs_work *work)
 {
 	const struct pace *pace = &row->pace;
-	const bool before = draw_order(pairs);
-	struct pairs_work with = { 0 }, without = { 0 };
 	pid_t child;
 
-	if (before)
-		measure(worker, pace->window_ms, &without);
-	child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
+	if (!peer) {
+		measure(worker, pace->window_ms, work);
+		return true;
+	}
+	child = peer_start(peer, worker->pid, row->rate_hz, folder);
 	usleep((pace->settle_ms + random_below(pace->spread_ms)) * 1000);
-	measure(worker, pace->window_ms, &with);
-	if (!peer_end(row->peer, child, folder, NULL))
+	measure(worker, pace->window_ms, work);
+	if (!peer_end(peer, child, folder, NULL))
 		return false;
 	usleep(END_US);
-	if (!before)
-		measure(worker, pace->window_ms, &without);
+	return true;
+}
+
+static bool measure_pair(const struct row *row, const struct worker *worker, struct pairs *pairs)
+{
+	const bool before = draw_order(pairs);
+	struct pairs_work with = { 0 }, without = { 0 };
+
+	if (before && !measure_under(row, row->beside, worker, &without))
+		return false;
+	if (!measure_under(row, row->peer, worker, &with))
+		return false;
+	if (!before && !measure_under(row, row->beside, worker, &without))
+		return false;
 	pairs_add(pairs, with, without);
 	return true;
 }
@@ -515,5 +530,35 @@ void bench_slowdown(bool full)
 			bench_result("slowdown", "measured", false, "nginx does not start");
 		worker_end(&worker);
 	}
+	rmdir(folder);
+}
+
+/* ljtop by kernel samples, against the interrupts of its timer alone. */
+void bench_top_slowdown(bool full)
+{
+	struct pairs pairs = { .count = 0 };
+	struct row row = { .peer = &peer_ljtop, .beside = &peer_timer, .rate_hz = 199 };
+	struct pairs_estimate found;
+	struct worker worker;
+
+	if (!peer_has_copies()) {
+		bench_skip("slowdown under ljtop", "measured", "the kernel copies no threads here");
+		return;
+	}
+	is_full = full;
+	row.pace = quick_pace(1600, 0.2);
+	bench_make_folder(folder);
+	if (worker_start("mixed", folder, NULL, LIFETIME_S, &worker) &&
+	    measure_pairs(&row, &worker, &pairs)) {
+		found = pairs_estimate(&pairs);
+		bench_result("slowdown under ljtop at 199 Hz by kernel samples, beyond its timer's",
+			     "<= 0.3 points", !full || found.mean <= 0.3,
+			     "%.2f (%.2f to %.2f), %u pairs", found.mean, found.lower, found.upper,
+			     pairs.count);
+	} else {
+		bench_result("slowdown under ljtop", "measured", false,
+			     "a program ended by itself");
+	}
+	worker_end(&worker);
 	rmdir(folder);
 }

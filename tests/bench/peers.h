@@ -39,6 +39,10 @@ struct peer {
 extern const struct peer peer_ljrecord, peer_perf, peer_eu_stack, peer_gdb;
 /** peer_ljrecord stops the program; this one has the kernel copy it, as ljrecord does by itself. */
 extern const struct peer peer_ljrecord_kernel;
+/** ljtop by kernel samples, which prints plain screens. */
+extern const struct peer peer_ljtop;
+/** No profiler: the kernel's timer of the program's main thread, whose interrupts do nothing. */
+extern const struct peer peer_timer;
 /** No profiler: at each tick it seizes the program, runs or not, interrupts, looks until it stands,
  *  reads its registers and detaches. Its samples are stops. */
 extern const struct peer peer_bare_stop;
