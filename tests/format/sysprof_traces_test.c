@@ -244,8 +244,10 @@ static void test_compiled_frames(void **state)
 	expect_annotated(
 		program, "folded", FORMAT_ANNOTATE_TRACE,
 		"lua_pcall;alpha (@a.lua:5);alpha (@a.lua:5) [trace 7];@b.lua:52 [trace ~7] 1\n");
-	expect_annotated(program, "top", FORMAT_ANNOTATE_JIT, "  Lua       <b.lua:50>~_[j]  b.lua:50\n");
-	expect_annotated(program, "top", FORMAT_ANNOTATE_JIT, "  Lua       alpha_[j]        a.lua:3\n");
+	expect_annotated(program, "top", FORMAT_ANNOTATE_JIT,
+			 "  Lua       <b.lua:50>~_[j]  b.lua:50\n");
+	expect_annotated(program, "top", FORMAT_ANNOTATE_JIT,
+			 "  Lua       alpha_[j]        a.lua:3\n");
 	expect_annotated(program, "svg", FORMAT_ANNOTATE_JIT, "alpha (@a.lua:5)_[j]");
 	expect_count(program, "\nTRACE 1\n");
 }
