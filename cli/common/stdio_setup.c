@@ -3,7 +3,9 @@
 #include "cli/common/stdio_setup.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Files opened later do not get these numbers, so no message goes into one of our files or sockets.
@@ -26,4 +28,22 @@ bool stdio_terminal_size(int fd, unsigned *ret_lines, unsigned *ret_columns)
 	*ret_lines = size.ws_row;
 	*ret_columns = size.ws_col;
 	return true;
+}
+
+bool stdio_is_terminal(const char *path)
+{
+	struct stat status;
+	bool is_there;
+	int fd;
+
+	if (strcmp(path, "-") == 0)
+		return isatty(STDOUT_FILENO);
+	/* Opening other devices may have effects. */
+	if (stat(path, &status) != 0 || !S_ISCHR(status.st_mode))
+		return false;
+	fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	is_there = fd >= 0 && isatty(fd);
+	if (fd >= 0)
+		close(fd);
+	return is_there;
 }

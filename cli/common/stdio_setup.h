@@ -15,4 +15,7 @@ void stdio_occupy_files(void);
  */
 bool stdio_terminal_size(int fd, unsigned *ret_lines, unsigned *ret_columns);
 
+/** @return Whether an output leads to a terminal. @param path "-": standard output. */
+bool stdio_is_terminal(const char *path);
+
 #endif

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "attach/process.h"
+#include "cli/common/stdio_setup.h"
 #include "format/report.h"
 #include "format/text.h"
 
@@ -221,25 +221,6 @@ static bool are_one(const char *one, const char *other)
 	       stat_folder(one, &first) && stat_folder(other, &second) && are_same(&first, &second);
 }
 
-/* Whether the path leads to a terminal. */
-static bool is_terminal(const char *path)
-{
-	struct stat status;
-	bool is_there;
-	int fd;
-
-	if (strcmp(path, "-") == 0)
-		return isatty(STDOUT_FILENO);
-	/* Opening other devices may have effects. */
-	if (stat(path, &status) != 0 || !S_ISCHR(status.st_mode))
-		return false;
-	fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	is_there = fd >= 0 && isatty(fd);
-	if (fd >= 0)
-		close(fd);
-	return is_there;
-}
-
 static bool is_binary(const struct daemon_output *output)
 {
 	const struct format_report_ops *report = format_report_find(output->format->name);
@@ -256,7 +237,7 @@ int outputs_check(const struct arguments *arguments)
 			return arguments_refuse("--rotate writes files, and this is not a file:",
 						options->outputs[i].path);
 	for (size_t i = 0; i < options->output_count; i++)
-		if (is_binary(&options->outputs[i]) && is_terminal(options->outputs[i].path))
+		if (is_binary(&options->outputs[i]) && stdio_is_terminal(options->outputs[i].path))
 			return arguments_refuse("a terminal cannot show this format, so give "
 						"--output FILE or redirect it:",
 						options->outputs[i].format->name);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/common/options.h"
+#include "cli/common/stdio_setup.h"
 #include "format/text.h"
 
 #define PROGRAM "ljreport"
@@ -349,7 +349,8 @@ int report_arguments_parse(int argc, char **argv, struct arguments *ret_argument
 		return refuse("two outputs have the same name", NULL);
 	if (ret_arguments->junit && !ret_arguments->budget)
 		return refuse("--junit goes with --fail-on or --budget", NULL);
-	if (ret_arguments->report->is_binary && !ret_arguments->output && isatty(STDOUT_FILENO))
+	if (ret_arguments->report->is_binary &&
+	    stdio_is_terminal(ret_arguments->output ? ret_arguments->output : "-"))
 		return refuse("not for a terminal: give --output OUT with --format",
 			      ret_arguments->report->name);
 	return REPORT_DONE;

@@ -498,8 +498,8 @@ static void draw_bottom(struct top_screen *screen)
 {
 	static const char *const labels[] = {
 		[TOP_PROMPT_FILTER] = "Filter: ",
-		[TOP_PROMPT_FORMAT] =
-			"Write as: s sysprof  f folded stacks  v SVG flame graph  Esc cancel",
+		[TOP_PROMPT_FORMAT] = "Write as: p pprof  s sysprof  f folded stacks  v SVG flame "
+				      "graph  Esc cancel",
 		[TOP_PROMPT_FILE] = "Write to: ",
 	};
 	enum top_look look = TOP_LOOK_PLAIN;

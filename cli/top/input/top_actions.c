@@ -23,6 +23,7 @@ static const struct {
 	int key;
 	const char *format, *ending;
 } formats[] = {
+	{ 'p', "pprof", "pb.gz" },
 	{ 's', "sysprof", "bin" },
 	{ 'f', "folded", "folded" },
 	{ 'v', "svg", "svg" },
