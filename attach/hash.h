@@ -11,10 +11,6 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* Items are seldom in the cache: short chains in more buckets cost less. */
-#undef HASH_BKT_CAPACITY_THRESH
-#define HASH_BKT_CAPACITY_THRESH 2U
-
 #include "attach/failure.h"
 
 /* ---- Functions -------------------------------------------------------------------------- */
