@@ -135,9 +135,6 @@ uint32_t native_function_at(const struct native *native, uint64_t address);
 /** The function that begins at an address, or NATIVE_NONE. */
 uint32_t native_function_from(const struct native *native, uint64_t address);
 
-/** Whether code has this address as an operand. */
-bool native_is_referenced(const struct native *native, uint64_t address);
-
 /** Decode all functions: their signatures, edges, references and registrations. @return false when
  * out of memory. */
 bool native_read_functions(struct native *native);
@@ -157,7 +154,8 @@ const char *native_keep_name(struct native *native, const char *name);
 
 /** Name the functions that LuaJIT's tables contain. */
 void native_take_libraries(struct native *native);
-/** @param closeuv lj_func_closeuv(), which one of the collector's functions calls. */
+/** @param closeuv lj_func_closeuv(), which one of the collector's functions calls; NATIVE_NONE: not
+ * known. */
 void native_take_free_functions(struct native *native, uint32_t closeuv);
 
 /** Name what the interpreter's code calls, and what is named by it. */

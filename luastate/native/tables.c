@@ -314,7 +314,7 @@ static void keep_builtin(struct native *native, const char *name, unsigned index
 {
 	struct native_builtin *builtin = &native->builtins[native->builtin_count];
 
-	if (native->builtin_count == NATIVE_BUILTINS_MAX || index > UINT8_MAX ||
+	if (native->builtin_count == NATIVE_BUILTINS_MAX || index >= NATIVE_BUILTINS_MAX ||
 	    strlen(name) >= sizeof(builtin->name))
 		return;
 	strcpy(builtin->name, name);
@@ -431,6 +431,8 @@ void native_take_free_functions(struct native *native, uint32_t closeuv)
 	uint32_t functions[FREE_FUNCTIONS], found[FREE_FUNCTIONS];
 	unsigned count = 0;
 
+	if (closeuv == NATIVE_NONE)
+		return;
 	for (size_t i = 0; i < native->reference_count; i++) {
 		uint64_t address = native->references[i];
 

@@ -140,6 +140,14 @@ static void test_free_functions(void **state)
 	memset(native_scene_at(&scene, scene.frees[2] + 2), 0x90, 5);
 	read_names();
 	assert_string_equal("", name_at(scene.frees[0]));
+	/* It calls another file, and lj_func_closeuv() is not known. */
+	memcpy(native_scene_at(&scene, scene.frees[2] + 2), "\xe8\x7f\x7f\x7f\x7f", 5);
+	memset(native_scene_at(&scene,
+			       scene.module.interpreter.start + SCENE_UCLO * SCENE_OPCODE_BYTES),
+	       0x90, 5);
+	read_names();
+	assert_string_equal("", name_at(scene.closeuv));
+	assert_string_equal("", name_at(scene.frees[0]));
 }
 
 /* Two kinds of evidence disagree: a library's function is the one that TNEW calls. */
