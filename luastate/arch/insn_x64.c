@@ -291,7 +291,7 @@ static uint16_t operation_of_second(const struct cursor *cursor, uint8_t opcode)
 	/* Long forms of nop, and landing pads. */
 	if (opcode >= 0x18 && opcode <= 0x1f)
 		return INSN_NO_OPERATION;
-	if ((opcode & 0xf0) == 0x40 || (opcode >= 0xa0 && opcode < 0xd0) || opcode == 0x1f)
+	if ((opcode & 0xf0) == 0x40 || (opcode >= 0xa0 && opcode < 0xd0))
 		prefix = 0; /* an operand's width */
 	return (uint16_t)(OPERATION_SECOND + 0x100 * prefix + opcode);
 }

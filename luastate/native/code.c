@@ -64,7 +64,6 @@ static bool is_data(const struct native *native, uint64_t address)
 struct reading {
 	struct native *native;
 	struct native_function *function;
-	uint32_t index;
 	uint64_t arguments[4]; /* since the last call */
 };
 
@@ -175,19 +174,10 @@ static bool read_function(struct reading *reading)
 	return true;
 }
 
-bool native_is_referenced(const struct native *native, uint64_t address)
-{
-	size_t at = ARRAY_SEARCH(native->reference_count, i, native->references[i] < address);
-
-	return at < native->reference_count && native->references[at] == address;
-}
-
 bool native_read_functions(struct native *native)
 {
 	for (uint32_t i = 0; i < native->count; i++) {
-		struct reading reading = { .native = native,
-					   .function = &native->functions[i],
-					   .index = i };
+		struct reading reading = { .native = native, .function = &native->functions[i] };
 
 		if (i != native->interpreter && !read_function(&reading))
 			return false;
