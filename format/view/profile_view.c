@@ -19,8 +19,8 @@ enum match { MATCH_FOCUS = 1, MATCH_IGNORE = 2, MATCH_HIDE = 4, MATCH_SHOW = 8, 
 /** What a view makes of a function. */
 struct viewed {
 	enum view_class class;
-	uint32_t ids[VIEW_CALLED +
-		     1]; /**< By enum view_step_kind: id in the new profile, + 1; 0: not yet. */
+	/** By enum view_step_kind: id in the new profile, + 1; 0: not yet. */
+	uint32_t ids[VIEW_CALLED + 1];
 };
 
 struct viewing {

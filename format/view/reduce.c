@@ -26,12 +26,15 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/** @return The name of a native function's file; "": unknown. */
+/** @return The name of a native function's file. If only the function's name is known, and it
+ * begins with the file's, as "luajit+0x1234": that name. "": unknown. */
 static const char *module_of(const struct format_function *function)
 {
 	if (function->source && *function->source)
 		return base_name(function->source);
-	return function->mapping ? base_name(function->mapping->path) : "";
+	if (function->mapping)
+		return base_name(function->mapping->path);
+	return function->name && strstr(function->name, "+0x") ? function->name : "";
 }
 
 /** Whether a module or a symbol is LuaJIT's. Recorders know it of each function (FORMAT_KIND_VM);
@@ -58,25 +61,16 @@ static bool is_runtime(const char *module, const char *name)
 /** Whether a name is only an offset in the module, as in "nginx+0x1234". */
 static bool is_unnamed(const char *module, const char *name)
 {
-	return *module && starts_with(name, module) &&
-	       strncmp(name + strlen(module), "+0x", 3) == 0;
-}
+	const char *offset = strstr(name, "+0x");
 
-/** The same of a function whose module may be unknown. */
-static bool lacks_name(const struct format_function *function)
-{
-	const char *module = module_of(function), *name = function->name ? function->name : "";
-
-	return *module ? is_unnamed(module, name) : strstr(name, "+0x") != NULL;
+	return *module && offset && starts_with(name, module) &&
+	       strlen(module) >= (size_t)(offset - name);
 }
 
 static enum view_class native_class(const struct format_function *function)
 {
 	const char *module = module_of(function), *name = function->name ? function->name : "";
 
-	/* Names such as "luajit+0x1234" begin with the module. */
-	if (!*module && strstr(name, "+0x"))
-		module = name;
 	if (is_runtime(module, name))
 		return VIEW_RUNTIME;
 	if (is_luajit(module, name))
@@ -96,7 +90,7 @@ enum view_class view_class_of(const struct format_function *function)
 	case FORMAT_KIND_TRACE:
 		return VIEW_LUA;
 	case FORMAT_KIND_CFUNC:
-		return lacks_name(function) ? VIEW_NAMELESS : VIEW_CFUNC;
+		return is_unnamed(module_of(function), name) ? VIEW_NAMELESS : VIEW_CFUNC;
 	case FORMAT_KIND_VM:
 		return VIEW_LUAJIT;
 	case FORMAT_KIND_NATIVE:
@@ -211,12 +205,12 @@ size_t view_reduce(const enum view_class *classes, size_t count, enum format_nat
 	return len;
 }
 
-/** Append a module's name without the version of a library: "libc.so.6" is "libc". It may be a name
- * that begins with it, "libc.so.6+0x1234". */
+/** Append a module's name without the version of a library and an offset: "libc.so.6" and
+ * "libc.so.6+0x1234" are "libc". */
 static void add_module(struct format_text *text, const char *module)
 {
-	const char *end = strstr(module, ".so");
-
+	const char *version = strstr(module, ".so"),
+		   *end = version ? version : strstr(module, "+0x");
 	size_t len = end ? (size_t)(end - module) : strlen(module);
 
 	if (len > 2 && module[0] == '[' && module[len - 1] == ']') {
@@ -240,7 +234,7 @@ bool view_step_function(enum view_step_kind kind, const struct format_function *
 	format_text_clear(text);
 	if (kind == VIEW_CALLED) {
 		format_text_add_string(text, "[C function: ");
-		add_module(text, *module ? module : name);
+		add_module(text, module);
 		format_text_add_string(text, "]");
 	} else if (kind == VIEW_OUTSIDE) {
 		format_text_add_string(text, !*module || is_library ? "[native" : "[");

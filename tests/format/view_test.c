@@ -115,6 +115,13 @@ static const struct example examples[] = {
 	    NATIVE("libc.so.6+0x1", NULL) },
 	  "main;f",
 	  "f" },
+	{ { NATIVE("main", NULL), NATIVE("app+0x12", NULL), LUA("f"), CFUNC("app+0x34"),
+	    NATIVE("app+0x56", NULL) },
+	  "app;f;[C function: app]",
+	  "f;[C function: app]" },
+	{ { NATIVE("app+0x12", NULL), NATIVE("libz.so.1+0x34", NULL) },
+	  "[native: libz]",
+	  "[native: libz]" },
 	/* Without Lua there is one row a module. */
 	{ { NATIVE("_start", "nginx"), NATIVE("main", "nginx"), NATIVE("poll", "libc.so.6") },
 	  "[native: libc]",
