@@ -7,8 +7,8 @@
 
 #include <demangle.h>
 
-/** Repetitions (S_, T_) that we accept. Each may double the work. Of 40,000 symbols of LLVM 20 have
- *  more. */
+/** Repetitions (S_, T_) that we accept. Each may double the work. Twenty of LLVM's 40,000 symbols
+ *  have more. */
 #define REPETITIONS_MAX 20
 
 /** The text so far. When it is full, the decoder is left; it allocates nothing. */
