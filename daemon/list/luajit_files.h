@@ -18,8 +18,10 @@ void luajit_files_destroy(struct luajit_files *files);
 
 enum luajit_answer {
 	LUAJIT_FOUND,
-	LUAJIT_NONE,   /**< Also for a kernel thread, a zombie, and a process that has ended. */
-	LUAJIT_DENIED, /**< The process, or a file that is not yet known, could not be read. */
+	/** Also for a kernel thread, a zombie, and a process that has ended. A file that cannot be
+	 * read counts as one without LuaJIT. */
+	LUAJIT_NONE,
+	LUAJIT_DENIED, /**< The process could not be read, or memory or descriptors ran out. */
 };
 
 /**

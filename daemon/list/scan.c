@@ -17,8 +17,8 @@
 
 enum {
 	NS_PER_MS = 1000 * 1000,
-	/* Looking at all processes takes much less, unless the machine is overloaded. */
-	LOOK_MAX_MS = 5000,
+	/* Examining all processes takes much less, unless the machine is overloaded. */
+	EXAMINE_MAX_MS = 5000,
 	/* A shorter measurement of processor time shows a process as busy that just woke. */
 	CPU_SPAN_MS = 100,
 	/* When reading VMs ends: this long after the start, or after the processes are known. */
@@ -109,7 +109,7 @@ static void note_denied(struct scan *scan, pid_t pid, const struct failure *why)
 	}
 }
 
-static void look_at(struct scan *scan, pid_t pid)
+static void examine(struct scan *scan, pid_t pid)
 {
 	struct attach_names names;
 	struct failure why = { 0 };
@@ -128,10 +128,10 @@ static void look_at(struct scan *scan, pid_t pid)
 		add_entry(scan, pid, &names, answer == LUAJIT_DENIED);
 }
 
-/* Look at each process, apart from ourselves and the one that asks. */
-static void look_at_all(struct scan *scan)
+/* Examine each process, apart from ourselves and the one that asks. */
+static void examine_all(struct scan *scan)
 {
-	uint64_t end_ns = scan->begin_ns + (uint64_t)LOOK_MAX_MS * NS_PER_MS;
+	uint64_t end_ns = scan->begin_ns + (uint64_t)EXAMINE_MAX_MS * NS_PER_MS;
 	pid_t *pids = NULL, own = getpid(), parent = getppid();
 	size_t count = 0;
 	struct failure why;
@@ -146,7 +146,7 @@ static void look_at_all(struct scan *scan)
 			break;
 		}
 		if (pids[i] != own && pids[i] != parent)
-			look_at(scan, pids[i]);
+			examine(scan, pids[i]);
 	}
 	free(pids);
 }
@@ -234,14 +234,14 @@ static void describe(const struct scan *scan, char *ret_text, size_t len)
 void scan_run(const struct daemon_list_options *options, int fd)
 {
 	struct scan scan = { .options = options, .begin_ns = clock_now_ns(), .fd = fd };
-	struct scan_message message = { .kind = SCAN_LOOKED };
+	struct scan_message message = { .kind = SCAN_EXAMINED };
 	struct failure why;
 
 	scan.files = luajit_files_create();
 	if (!scan.files ||
 	    name_patterns_create(options->names, options->name_count, &scan.patterns, &why) != 0)
 		_exit(1);
-	look_at_all(&scan);
+	examine_all(&scan);
 	if (options->with_vms) {
 		measure_cpu(&scan);
 		qsort(scan.entries, scan.count, sizeof(*scan.entries), compare);

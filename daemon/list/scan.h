@@ -9,9 +9,9 @@
 enum { SCAN_LISTED_MAX = 1 << 16 };
 
 enum scan_kind {
-	SCAN_LISTED, /**< A process is new or has changed. */
-	SCAN_LOOKED, /**< All processes are known; more about them follows. */
-	SCAN_END,    /**< The list is complete. */
+	SCAN_LISTED,   /**< A process is new or has changed. */
+	SCAN_EXAMINED, /**< All processes are known; more about them follows. */
+	SCAN_END,      /**< The list is complete. */
 };
 
 /** A message of the scan, in one piece. */
@@ -19,7 +19,7 @@ struct scan_message {
 	uint32_t kind;
 	uint32_t index; /**< LISTED: in the list. */
 	struct daemon_listed listed;
-	uint64_t denied, matched; /**< LOOKED and END: as in struct daemon_list. */
+	uint64_t denied, matched; /**< EXAMINED and END: as in struct daemon_list. */
 	char note[512];
 };
 
