@@ -96,8 +96,8 @@ static bool read_call(const struct native *native, uint64_t address, uint64_t *r
 	return true;
 }
 
-/* Read a table, and keep it if it is the longest. */
-static void read_call_list(struct native *native, uint64_t address)
+/* Read a table, and keep it if it is the longest. @return The number of its entries. */
+static size_t read_call_list(struct native *native, uint64_t address)
 {
 	uint64_t functions[NATIVE_CALLS_MAX], flags, hash = NATIVE_HASH_BEGIN;
 	size_t count = 0;
@@ -108,20 +108,25 @@ static void read_call_list(struct native *native, uint64_t address)
 		count++;
 	}
 	if (count < NATIVE_CALLS_MIN || count <= native->calls.count)
-		return;
+		return count;
 	memcpy(native->called, functions, count * sizeof(functions[0]));
 	native->calls.flags = hash;
 	native->calls.count = count;
+	return count;
 }
 
 void native_take_call_list(struct native *native)
 {
 	size_t lists = sizeof(call_lists) / sizeof(call_lists[0]) - 1; /* the last one ends it */
+	uint64_t ends[2] = { 0 }; /* of the last tables, at multiples of 16 and between them */
 
-	for (size_t i = 0; i < native->reference_count; i++)
-		if (native->references[i] % 8 == 0 &&
-		    (i == 0 || native->references[i] != native->references[i - 1]))
-			read_call_list(native, native->references[i]);
+	for (size_t i = 0; i < native->reference_count; i++) {
+		uint64_t address = native->references[i], *end = &ends[address / 8 % 2];
+
+		/* What begins inside of a table is the shorter one. */
+		if (address % 8 == 0 && address >= *end)
+			*end = address + CALL_BYTES * read_call_list(native, address);
+	}
 	for (size_t i = 0; i < lists; i++) {
 		if (call_lists[i].flags != native->calls.flags ||
 		    call_lists[i].count != native->calls.count)
