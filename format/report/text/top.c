@@ -134,18 +134,21 @@ static struct widths choose_widths(const struct row *rows, uint32_t count, unsig
 	return widths;
 }
 
-/** @return The number of rows that the options leave; they go to the front. */
+/** @param ret_all The number of rows that the options leave without `top`.
+ *  @return The number of rows that they leave; these go to the front. */
 static uint32_t choose_rows(struct row *rows, const struct call_tree *call_tree,
-			    const struct format_report_options *options)
+			    const struct format_report_options *options, uint32_t *ret_all)
 {
-	uint32_t count = 0;
+	uint32_t count = 0, all = 0;
 
 	for (uint32_t i = 0; i < call_tree->label_count; i++) {
-		if (options->top && count >= options->top)
-			break;
-		if (format_percent(rows[i].total, call_tree->samples) >= options->minimum)
+		if (format_percent(rows[i].total, call_tree->samples) < options->minimum)
+			continue;
+		if (!options->top || count < options->top)
 			rows[count++] = rows[i];
+		all++;
 	}
+	*ret_all = all;
 	return count;
 }
 
@@ -205,11 +208,12 @@ static void print_texts(const struct call_tree_label *label, const struct widths
 static void print_rows(struct row *rows, const struct call_tree *call_tree, const char *unit,
 		       const struct format_report_options *options, FILE *file)
 {
-	uint32_t all = call_tree->label_count, count = choose_rows(rows, call_tree, options);
+	uint32_t all, count = choose_rows(rows, call_tree, options, &all);
 	struct widths widths = choose_widths(rows, count, options->width);
 	struct format_text text = { 0 };
 
-	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", call_tree->samples, unit, all);
+	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", call_tree->samples, unit,
+		call_tree->label_count);
 	print_heads(&widths, file);
 	for (uint32_t i = 0; i < count; i++) {
 		print_shares(&rows[i], &widths, call_tree->samples, file);
@@ -217,7 +221,7 @@ static void print_rows(struct row *rows, const struct call_tree *call_tree, cons
 		print_texts(rows[i].label, &widths, &text, file);
 		fputc('\n', file);
 	}
-	if (options->width && options->top && count == options->top && count < all)
+	if (options->width && count < all)
 		fprintf(file, "\n%" PRIu32 " more functions; --top %" PRIu32 " shows all\n",
 			all - count, all);
 	format_text_deinit(&text);
