@@ -84,8 +84,9 @@ static const struct options_entry entries[] = {
 	  "show variables, with tables in tables to this depth, 0 to 16 (default 1)",
 	  .take = take_depth, .refused = "not a depth from 0 to 16" },
 	{ "max-pause", 0, OPTIONS_TIME, "TIME",
-	  "freeze the process for at most TIME, 1ms to 1m (default 50ms), while memory is copied; "
-	  "this happens with --locals, with --coroutines and if several threads run Lua",
+	  "freeze the process for at most TIME, 1ms to 1m (default 50ms; a number alone counts "
+	  "milliseconds), while memory is copied; this happens with --locals, with --coroutines "
+	  "and if several threads run Lua",
 	  .excludes = "core", .take = take_max_pause,
 	  .refused = "not a time from 1ms to 1m; a number alone counts milliseconds" },
 

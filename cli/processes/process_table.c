@@ -10,6 +10,9 @@
 #include "cli/processes/user_names.h"
 #include "format/text.h"
 
+/* Linux, TASK_COMM_LEN, without the terminator. */
+enum { NAME_MAX_BYTES = 15 };
+
 static void describe_bytes(uint64_t bytes, char *ret_text, size_t size)
 {
 	static const char units[] = "KMGT";
@@ -23,11 +26,10 @@ static void describe_bytes(uint64_t bytes, char *ret_text, size_t size)
 	snprintf(ret_text, size, amount < 100 ? "%.1f%c" : "%.0f%c", amount, units[unit]);
 }
 
-/* Also the program, if the process has another name. Kernel names are short. */
+/* Also the program, if the process has another name. The kernel cuts names to NAME_MAX_BYTES. */
 static bool has_other_program(const struct daemon_listed *process)
 {
-	return *process->program &&
-	       strncmp(process->name, process->program, strlen(process->name)) != 0;
+	return *process->program && strncmp(process->name, process->program, NAME_MAX_BYTES) != 0;
 }
 
 /* ---- Table ------------------------------------------------------------------------------ */

@@ -105,7 +105,7 @@ static int explain(const struct arguments *arguments)
 	int code = EXIT_PROFILE;
 
 	if (options->pid_count == 0 || arguments->command)
-		return arguments_refuse("--explain takes processes", NULL);
+		return arguments_refuse("--explain takes processes, not a command", NULL);
 	for (size_t i = 0; i < options->pid_count; i++) {
 		char text[512];
 		enum daemon_end end = daemon_explain(options->pids[i], stdout, text, sizeof(text));

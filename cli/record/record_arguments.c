@@ -101,8 +101,8 @@ static const struct options_entry entries[] = {
 	{ "limit-samples", 0, OPTIONS_NUMBER, "NUMBER", "stop after NUMBER samples", .min = 1,
 	  OPTIONS_INTO(options.limit_samples), .refused = "not a number of samples" },
 	{ "limit-bytes", 0, OPTIONS_SIZE, "SIZE",
-	  "stop when the largest output has SIZE bytes (5000, 64K, 10M or 2G); needs a stream or "
-	  "--rotate",
+	  "stop when the largest output has SIZE bytes (5000, 64K, 10M or 2G); needs the format "
+	  "sysprof or --rotate",
 	  OPTIONS_INTO(options.limit_bytes),
 	  .refused = "not a size, such as 5000, 64K, 10M or 2G" },
 	{ "rotate", 0, OPTIONS_TIME, "TIME",
@@ -222,7 +222,8 @@ static int check(const struct arguments *arguments)
 	if (arguments->command && (arguments->pids.count || arguments->names.count))
 		return arguments_refuse("give either processes or a command, not both", NULL);
 	if (arguments->options.wait_s > 0 && (arguments->command || arguments->explain))
-		return arguments_refuse("--wait goes with processes, and a recording", NULL);
+		return arguments_refuse(
+			"--wait goes with processes, not with a command or --explain", NULL);
 	if (arguments->options.debuginfod && arguments->command)
 		return arguments_refuse(
 			"--debuginfod goes with processes: a command has nothing mapped yet", NULL);

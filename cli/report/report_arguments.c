@@ -193,7 +193,7 @@ static const struct options_word roots[] = {
 
 static const struct options_entry entries[] = {
 	{ "format", 'f', OPTIONS_WORD, "FORMAT",
-	  "format of the report, see below (default: by the ending of OUT, else top)",
+	  "format of the report, see below (default: by the suffix of OUT, else top)",
 	  .section = "Report", .word_at = format_at, .words_section = "Formats",
 	  .take = take_format, .refused = "unknown format" },
 	{ "output", 'o', OPTIONS_FILE, "OUT", "write to OUT instead of standard output (-)",
@@ -314,7 +314,8 @@ static int choose_report(struct arguments *arguments)
 		/* A sysprof stream has more than a profile keeps. */
 		if (!arguments->report && format_writer_for(output))
 			return refuse(
-				"no report format matches the name: give --format with --output",
+				"only ljrecord writes the format of this suffix: give --format "
+				"with --output",
 				output);
 		if (!arguments->report && format_has_suffix(output) && !is_no_file(output))
 			return refuse_suffix(output);

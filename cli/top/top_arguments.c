@@ -34,7 +34,7 @@ static const struct options_word orders[] = {
 static const struct options_word natives[] = {
 	{ "program", "the program's own (default)", FORMAT_NATIVE_PROGRAM },
 	{ "all", "all", FORMAT_NATIVE_ALL },
-	{ "none", "none; their samples count to their callers", FORMAT_NATIVE_NONE },
+	{ "none", "none; their samples count for their callers", FORMAT_NATIVE_NONE },
 	{ 0 },
 };
 
