@@ -243,32 +243,28 @@ static int check(const struct arguments *arguments)
 /* ---- Processes or a command ------------------------------------------------------------- */
 
 /* Whether the words after the options are a command. Without "--" before them, a running LuaJIT
- * process comes first, and one word alone never starts a program: who means a process that is not
- * there must not start another one. */
+ * process comes first, and one word, with nothing but our options after it, never starts a program:
+ * who means a process that is not there must not start another one. */
 static bool is_command(char **words, int count)
 {
 	char **copy;
 	int first;
-	bool fits;
+	bool are_processes;
 
 	if (operands_is_pids(words[0]))
 		return false;
 	if (strchr(words[0], '/'))
 		return true;
-	if (count == 1)
-		return false;
-	if (!operands_are_processes(words, 1))
-		return true;
-	/* Its arguments may also be our options: "nginx -d 5". */
 	copy = calloc((size_t)count + 2, sizeof(*copy));
 	if (!copy)
-		return true;
+		return false;
 	memcpy(copy + 1, words, (size_t)count * sizeof(*copy));
 	copy[0] = copy[1]; /* skipped */
-	fits = options_fit(&options, count + 1, copy, &first) &&
-	       operands_are_processes(copy + first, count + 1 - first);
+	/* Its arguments may be our options: "nginx -d 5". */
+	are_processes = options_fit(&options, count + 1, copy, &first) &&
+			(first == count || operands_are_processes(copy + first, count + 1 - first));
 	free(copy);
-	return !fits;
+	return !are_processes;
 }
 
 /* @param first Index of the first word after the options. @return As arguments_parse(). */

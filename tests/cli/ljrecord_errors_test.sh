@@ -795,7 +795,8 @@ habits() {
 	# What is no name of a process is a command, if it has arguments or a slash; behind -- it always is one.
 	rm -f "$work/here"/*
 	error 5 "no LuaJIT process is named luax $$: did you mean luaj $$[?] \(ljrecord -- COMMAND runs a command\)" "luax $$"
-	error 1 "cannot run no-such-$$: No such file or directory, and no LuaJIT process has that name" "no-such-$$" -d 1
+	error 1 "cannot run no-such-$$: No such file or directory, and no LuaJIT process has that name" "no-such-$$" argument
+	error 5 "no LuaJIT process is named no-such-$$: .*\(ljrecord -- COMMAND runs a command\)" "no-such-$$" -d 1
 	printf '#!/bin/sh\nexec luajit %s 0.3\n' "$all/busy.lua" >"$work/bin/run$$"
 	chmod +x "$work/bin/run$$"
 	for words in "$work/bin/run$$" "-- run$$" "sh $work/bin/run$$"; do
