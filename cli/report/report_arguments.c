@@ -11,6 +11,11 @@
 #include "cli/common/stdio_setup.h"
 #include "format/text.h"
 
+enum {
+	ROWS_MAX = 10 * 1000 * 1000,
+	ROWS_NOT_GIVEN,
+};
+
 #define PROGRAM "ljreport"
 
 /** Whether one output would replace another. */
@@ -198,11 +203,11 @@ static const struct options_entry entries[] = {
 	  .take = take_format, .refused = "unknown format" },
 	{ "output", 'o', OPTIONS_FILE, "OUT", "write to OUT instead of standard output (-)",
 	  OPTIONS_INTO(output) },
-	{ "lines", 0, OPTIONS_WORD, "WHAT", "how to distinguish Lua frames", .words = lines,
+	{ "lines", 0, OPTIONS_WORD, "WHICH", "how to distinguish Lua frames", .words = lines,
 	  OPTIONS_INTO(options.lines), .refused = "not a choice of lines" },
-	{ "annotate", 0, OPTIONS_WORD, "WHAT", "mark Lua frames", .words = annotations,
+	{ "annotate", 0, OPTIONS_WORD, "WHICH", "mark Lua frames", .words = annotations,
 	  OPTIONS_INTO(options.annotate), .refused = "not a choice of marks" },
-	{ "roots", 0, OPTIONS_WORD, "WHAT",
+	{ "roots", 0, OPTIONS_WORD, "WHICH",
 	  "begin chains of folded, svg and html, if the profile has them, with", .words = roots,
 	  OPTIONS_INTO(options.roots), .refused = "not a choice of roots" },
 	{ "native", 0, OPTIONS_WORD, "WHICH", "which native frames to show", .words = natives,
@@ -215,8 +220,8 @@ static const struct options_entry entries[] = {
 	  .take = take_hide },
 	{ "show", 0, OPTIONS_TEXT, "REGEX", "only the frames that REGEX matches",
 	  .take = take_show },
-	{ "top", 0, OPTIONS_NUMBER, "N", "at most N rows in top and markdown", .min = 1,
-	  .max = 1000000, OPTIONS_INTO(options.top), .refused = "not a number of rows" },
+	{ "top", 0, OPTIONS_NUMBER, "COUNT", "at most COUNT rows in top and markdown, 0 for all",
+	  .max = ROWS_MAX, OPTIONS_INTO(options.top), .refused = "not a number of rows" },
 	{ "min", 0, OPTIONS_TEXT, "PERCENT",
 	  "in top and markdown only functions with PERCENT of the samples or more, callees "
 	  "included",
@@ -327,10 +332,17 @@ static int choose_report(struct arguments *arguments)
 
 int report_arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 {
-	int first, ret = options_parse(&options, argc, argv, ret_arguments, &first);
+	int first, ret;
 
+	ret_arguments->options.top = ROWS_NOT_GIVEN;
+	ret = options_parse(&options, argc, argv, ret_arguments, &first);
 	if (ret >= 0)
 		return ret;
+	/* Reports have their own number of rows for 0. */
+	if (ret_arguments->options.top == ROWS_NOT_GIVEN)
+		ret_arguments->options.top = 0;
+	else if (ret_arguments->options.top == 0)
+		ret_arguments->options.top = ROWS_MAX;
 	if (first == argc)
 		return refuse("FILE is missing", NULL);
 	ret_arguments->inputs = argv + first;

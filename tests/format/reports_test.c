@@ -125,7 +125,7 @@ static void test_top_on_a_terminal(void **state)
 		    " SELF% TOTAL%  KIND      FUNCTION  LOCATION\n"
 		    " 50.00  66.67  Lua       alpha     a.lua:3\n"
 		    " 16.67  16.67  activity  [gc]\n"
-		    "\n4 more functions; --top 6 shows all\n");
+		    "\n4 more functions; --top 0 shows all\n");
 	options = (struct format_report_options){ .width = 45 };
 	chains_push(*state,
 		    chains_lua(*state, 0x41002000, "@/long/\xc3\xa4\xc3\xb6\xc3\xbc/b.lua", 30,

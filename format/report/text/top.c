@@ -222,8 +222,7 @@ static void print_rows(struct row *rows, const struct call_tree *call_tree, cons
 		fputc('\n', file);
 	}
 	if (options->width && count < all)
-		fprintf(file, "\n%" PRIu32 " more functions; --top %" PRIu32 " shows all\n",
-			all - count, all);
+		fprintf(file, "\n%" PRIu32 " more functions; --top 0 shows all\n", all - count);
 	format_text_deinit(&text);
 }
 
