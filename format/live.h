@@ -149,7 +149,7 @@ struct format_live_query {
 			       NULL or "": all rows. */
 	int32_t pid, tid;   /**< Only samples of this process or thread; 0: all. These counts come
 			       from the call tree, where some chains may be folded. */
-	uint32_t max;	    /**< Only so many rows, the first ones; 0: all. */
+	uint32_t max;	    /**< Most rows to return, the first in this order; 0: all. */
 };
 
 struct format_live_rows {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/common/stdio_setup.h"
+#include "format/text.h"
 
 /* getopt_long() returns this plus the index of an option without a letter. */
 enum { ENTRY_FIRST = 256 };
@@ -435,6 +436,25 @@ int options_refuse(const char *program, const char *text, const char *argument)
 	fprintf(stderr, "%s: %s%s%s: try %s --help\n", program, text, argument ? " " : "",
 		argument ? argument : "", program);
 	return EXIT_USAGE;
+}
+
+int options_refuse_suffix(const char *program, const char *(*suffixes_at)(size_t index),
+			  const char *path)
+{
+	struct format_text text = { 0 };
+	const char *suffixes, *message;
+	struct failure why;
+	int ret;
+
+	format_text_add_string(&text, "unknown suffix (known:");
+	for (size_t i = 0; (suffixes = suffixes_at(i)) != NULL; i++)
+		format_text_addf(&text, " %s", suffixes);
+	format_text_add_string(&text, "; or give --format):");
+	if (format_text_take(&text, &message, &why) != 0)
+		message = "unknown suffix, so give --format:";
+	ret = options_refuse(program, message, path);
+	format_text_deinit(&text);
+	return ret;
 }
 
 int options_refuse_guess(const char *program, const char *text, const char *argument,

@@ -168,6 +168,14 @@ bool options_fit(const struct options *options, int argc, char **argv, int *ret_
  */
 int options_refuse(const char *program, const char *text, const char *argument);
 
+/**
+ * Refuse a file whose suffix tells no format.
+ * @param suffixes_at The suffixes of one format, separated by blanks; NULL after the last format.
+ * @return EXIT_USAGE.
+ */
+int options_refuse_suffix(const char *program, const char *(*suffixes_at)(size_t index),
+			  const char *path);
+
 /** Print what is wrong, and what was probably meant; without @p guess as options_refuse(). */
 int options_refuse_guess(const char *program, const char *text, const char *argument,
 			 const char *guess);

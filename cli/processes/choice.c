@@ -15,13 +15,13 @@ enum {
 	ANSWER_BYTES = 256,
 };
 
-int choice_list(const char *program, struct daemon_list *ret_list)
+int choice_list(const char *program, const struct daemon_list_options *options,
+		struct daemon_list *ret_list)
 {
-	const struct daemon_list_options options = { .with_vms = true };
 	struct failure why;
 	char text[256];
 
-	if (daemon_list_processes(&options, ret_list, &why) == 0)
+	if (daemon_list_processes(options, ret_list, &why) == 0)
 		return 0;
 	failure_describe(&why, text, sizeof(text));
 	fprintf(stderr, "%s: %s\n", program, text);
@@ -97,7 +97,7 @@ static int ask(const char *program, const struct daemon_list *list, struct optio
 int choice_ask(const char *program, struct options_pids *pids)
 {
 	struct daemon_list list;
-	int ret = choice_list(program, &list);
+	int ret = choice_list(program, &(struct daemon_list_options){ .with_vms = true }, &list);
 
 	if (ret)
 		return ret;

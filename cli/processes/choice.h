@@ -7,10 +7,11 @@
 #include "daemon/list.h"
 
 /**
- * List all LuaJIT processes.
+ * List LuaJIT processes.
  * @return 0, or the exit code with a message printed.
  */
-int choice_list(const char *program, struct daemon_list *ret_list);
+int choice_list(const char *program, const struct daemon_list_options *options,
+		struct daemon_list *ret_list);
 
 /**
  * Print the list to standard error, for a command line without a process.

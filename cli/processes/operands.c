@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/common/options.h"
+#include "cli/processes/choice.h"
 #include "daemon/list.h"
 #include "format/text.h"
 
@@ -38,14 +39,8 @@ static int list_by_name(const char *program, const char *const *names, size_t co
 			struct daemon_list *ret_list)
 {
 	const struct daemon_list_options options = { .names = names, .name_count = count };
-	struct failure why;
-	char text[256];
 
-	if (daemon_list_processes(&options, ret_list, &why) == 0)
-		return 0;
-	failure_describe(&why, text, sizeof(text));
-	fprintf(stderr, "%s: %s\n", program, text);
-	return EXIT_SYSTEM;
+	return choice_list(program, &options, ret_list);
 }
 
 /* Whether a name is that of a process in which LuaJIT is, or may be. */

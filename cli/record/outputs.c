@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "attach/process.h"
+#include "cli/common/options.h"
 #include "cli/common/stdio_setup.h"
 #include "format/report.h"
 #include "format/text.h"
@@ -59,22 +60,9 @@ static bool is_gzip(const char *path, size_t len)
 	return len > 3 && path[len - 4] != '/' && strcmp(path + len - 3, ".gz") == 0;
 }
 
-static int refuse_suffix(const char *path)
+static const char *suffixes_at(size_t index)
 {
-	struct format_text text = { 0 };
-	const char *message;
-	struct failure why;
-	int ret;
-
-	format_text_add_string(&text, "unknown suffix (known:");
-	for (size_t i = 0; format_writers[i]; i++)
-		format_text_addf(&text, " %s", format_writers[i]->suffixes);
-	format_text_add_string(&text, "; or give --format):");
-	if (format_text_take(&text, &message, &why) != 0)
-		message = "unknown suffix, so give --format:";
-	ret = arguments_refuse(message, path);
-	format_text_deinit(&text);
-	return ret;
+	return format_writers[index] ? format_writers[index]->suffixes : NULL;
 }
 
 /* Choose by the output's name. @return As outputs_choose_formats(). */
@@ -84,7 +72,7 @@ static int choose_format(const struct arguments *arguments, struct daemon_output
 
 	output->format = arguments->format ? arguments->format : format_writer_for(path);
 	if (!output->format && format_has_suffix(path) && !is_no_file(path))
-		return refuse_suffix(path);
+		return options_refuse_suffix("ljrecord", suffixes_at, path);
 	if (!output->format)
 		output->format = default_format(&arguments->options);
 	output->gzip = !output->format->is_packed && is_gzip(path, strlen(path));

@@ -283,22 +283,9 @@ static int refuse(const char *text, const char *argument)
 	return options_refuse(PROGRAM, text, argument);
 }
 
-static int refuse_suffix(const char *path)
+static const char *suffixes_at(size_t index)
 {
-	struct format_text text = { 0 };
-	const char *message;
-	struct failure why;
-	int ret;
-
-	format_text_add_string(&text, "unknown suffix (known:");
-	for (size_t i = 0; format_reports[i]; i++)
-		format_text_addf(&text, " %s", format_report_suffixes(format_reports[i]));
-	format_text_add_string(&text, "; or give --format):");
-	if (format_text_take(&text, &message, &why) != 0)
-		message = "unknown suffix, so give --format:";
-	ret = refuse(message, path);
-	format_text_deinit(&text);
-	return ret;
+	return format_reports[index] ? format_report_suffixes(format_reports[index]) : NULL;
 }
 
 /** Whether the path is a device or a pipe, whose name says nothing. */
@@ -323,7 +310,7 @@ static int choose_report(struct arguments *arguments)
 				"with --output",
 				output);
 		if (!arguments->report && format_has_suffix(output) && !is_no_file(output))
-			return refuse_suffix(output);
+			return options_refuse_suffix(PROGRAM, suffixes_at, output);
 	}
 	if (!arguments->report)
 		arguments->report = format_report_find("top");

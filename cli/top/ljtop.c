@@ -153,7 +153,8 @@ static int run(const struct arguments *arguments, struct top_screen *screen)
 static int print_list(const struct arguments *arguments)
 {
 	struct daemon_list list;
-	int ret = choice_list(PROGRAM, &list), errnum;
+	int ret = choice_list(PROGRAM, &(struct daemon_list_options){ .with_vms = true }, &list),
+	    errnum;
 
 	if (ret)
 		return ret;
@@ -180,7 +181,8 @@ static int choose_processes(struct arguments *arguments)
 	int ret = -1;
 
 	if (!arguments->pids.count && !arguments->names.count) {
-		ret = choice_list(PROGRAM, &list);
+		ret = choice_list(PROGRAM, &(struct daemon_list_options){ .with_vms = true },
+				  &list);
 		if (ret)
 			return ret;
 		if (is_plain || top_terminal_refuse()) {

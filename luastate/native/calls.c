@@ -20,7 +20,7 @@ enum {
 	OPCODES_MAX = 128,
 	/* C functions that the interpreter calls; it has 60. */
 	TARGETS_MAX = 128,
-	TODO_MAX = 256,
+	QUEUE_MAX = 256,
 	/* Instructions behind one opcode or built-in; real ones have some hundred. */
 	STEPS_MAX = 4096,
 	CODE_MAX = 1 << 17,
@@ -155,8 +155,8 @@ static void add_target(struct interpreter *interpreter, uint64_t address, struct
 struct walk {
 	struct interpreter *interpreter;
 	size_t low, high; /* code to stay in */
-	size_t todo[TODO_MAX];
-	size_t todo_count;
+	size_t queue[QUEUE_MAX];
+	size_t queued;
 	unsigned steps;
 	struct targets set;
 };
@@ -165,8 +165,8 @@ static void go_to(struct walk *walk, uint64_t address)
 {
 	uint64_t into = address - walk->interpreter->start;
 
-	if (into >= walk->low && into < walk->high && walk->todo_count < TODO_MAX)
-		walk->todo[walk->todo_count++] = (size_t)into;
+	if (into >= walk->low && into < walk->high && walk->queued < QUEUE_MAX)
+		walk->queue[walk->queued++] = (size_t)into;
 	else if (into >= walk->interpreter->len)
 		add_target(walk->interpreter, address, &walk->set);
 }
@@ -202,9 +202,9 @@ static struct targets walk_from(struct interpreter *interpreter, size_t start, s
 	struct walk walk = { .interpreter = interpreter, .low = low, .high = high };
 
 	memset(interpreter->visited, 0, sizeof(interpreter->visited));
-	walk.todo[walk.todo_count++] = start;
-	while (walk.todo_count)
-		follow(&walk, walk.todo[--walk.todo_count]);
+	walk.queue[walk.queued++] = start;
+	while (walk.queued)
+		follow(&walk, walk.queue[--walk.queued]);
 	return walk.set;
 }
 

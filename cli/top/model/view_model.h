@@ -11,7 +11,7 @@ const struct top_row *view_model_row(const struct top_screen *screen);
 /**
  * Rebuild the table of the view, and keep the cursor on its row.
  * @param height Lines of the list.
- * @param processes At most so many processes have a column of their own.
+ * @param processes Most processes that get a column.
  * @return 0, or -1 with FAILURE_NO_MEMORY.
  */
 int view_model_update(struct top_screen *screen, size_t height, size_t processes,
