@@ -38,7 +38,7 @@ enum {
 	 * ones have megabytes each. */
 	READ_NS = 100 * 1000 * 1000,
 	/* Number of incomplete walks after which the search for a function's parent ends. */
-	TRIES = 3,
+	TRIES = 8,
 	/* Number of searches for holders without results, after which no other follows. */
 	HOLDERS_TRIES = 16,
 	/* Maximum chain of functions that return functions. */
@@ -229,13 +229,17 @@ static bool read_parent(const struct names_search *search, uint64_t address, uin
 	if (HASH_COUNT(search->state->definitions) > DEFINITIONS_MAX)
 		state_forget_definitions(search->state);
 	if (!names_read_proto(search, address, header, &batch.parent) ||
-	    names_is_dead(search, dead, address, header))
+	    names_is_dead(search, dead, address, header)) {
+		search->state->unsure_serial = search->state->parents_serial;
 		return true;
+	}
 	definition_visit(search->layout, search->reader, address, only, add_definition, &batch,
 			 &why);
 	same = names_read_proto(search, address, header, &after) &&
 	       names_is_same(&batch.parent, &after) &&
 	       !names_is_dead(search, dead, address, header) && names_dead_colour(search) == dead;
+	if (!same)
+		search->state->unsure_serial = search->state->parents_serial;
 	for (size_t i = 0; i < batch.count; i++) {
 		if (same)
 			keep(&search->state->definitions, batch.items[i]);
@@ -423,6 +427,7 @@ static const struct state_definition *walk_for(const struct names_search *search
 {
 	const struct luastate *state = search->state;
 	const struct state_definition *found;
+	bool saw_all;
 
 	if (!parents_were_walked(search))
 		parents_walk(search);
@@ -430,8 +435,10 @@ static const struct state_definition *walk_for(const struct names_search *search
 	if (!found && !names_may_read(search))
 		return NULL;
 	proto->parents_tries++;
-	proto->is_orphan = !found && ((state->parents_whole && state->candidates_left) ||
-				      proto->parents_tries >= TRIES);
+	/* One that the collector coloured meanwhile may be its parent. */
+	saw_all = state->parents_whole && state->candidates_left &&
+		  state->unsure_serial != state->parents_serial;
+	proto->is_orphan = !found && (saw_all || proto->parents_tries >= TRIES);
 	return found;
 }
 
@@ -463,8 +470,10 @@ static void define(const struct names_search *search, struct state_proto *proto)
 		found = ask_holders(search, proto, &wanted);
 	if (!found && walks && !proto->name_rank)
 		found = walk_for(search, proto, &wanted);
+	/* While the parent may be there, a holder's name could replace the function's own: no
+	 * second search then. */
 	if (!found && asks && names_may_read(search) && !proto->is_asked &&
-	    (!search->walks || proto->parents_tries))
+	    (!search->walks || (proto->holders_tries ? proto->is_orphan : proto->parents_tries)))
 		found = ask_holders(search, proto, &wanted);
 	/* A search without enough time shows nothing. */
 	if (!found && !names_may_read(search))

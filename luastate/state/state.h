@@ -112,10 +112,12 @@ struct luastate {
 	unsigned parents_serial;       /* number of searches for parents */
 	unsigned parents_sample;       /* sample of the last one; parents_G: the next VM */
 	uint64_t parents_G;
-	bool parents_whole;		/* the last search found all */
-	unsigned candidates_left;	/* candidates left for this sample */
-	uint64_t names_due_ns;		/* no search for names before; 0: never searched */
-	unsigned names_doublings;	/* of the pause until the next search */
+	bool parents_whole;	  /* the last search found all */
+	unsigned unsure_serial;	  /* index with a parent that changed while it was read, or may be
+				     garbage */
+	unsigned candidates_left; /* candidates left for this sample */
+	uint64_t names_due_ns;	  /* no search for names before; 0: never searched */
+	unsigned names_doublings; /* of the pause until the next search */
 	luastate_pages_function *pages; /* reports present pages; NULL: unknown */
 	void *pages_context;
 	struct window *windows;		 /* its answers */

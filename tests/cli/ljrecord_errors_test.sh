@@ -834,7 +834,8 @@ habits() {
 		# A machine that is busy may leave no time to look into each process.
 		listed() {
 			on_terminal "$ljrecord" -q -o "$out" "${SHORT[@]}" <<<"$target" || fail "chosen: $(cat "$work/shown")"
-			grep -q "luaj $$ .*LuaJIT" "$work/shown"
+			# Debian 13's luajit is of OpenResty's fork.
+			grep -qE "luaj $$ .* (LuaJIT|OpenResty) " "$work/shown"
 		}
 		for ((try = 0; try < 20; try++)); do
 			! listed || break

@@ -257,6 +257,9 @@ static void make_global(struct fake_vm *vm, size_t main_slots)
 		     (uint32_t)~layout->vmst_interp);
 	fake_put_ref(vm, fake_member(G, layout->global_State_mainthref), vm->main);
 	fake_put_ref(vm, fake_member(G, layout->global_State_cur_L), vm->main);
+	/* The list of all objects ends with the main coroutine. */
+	if (layout->global_State_gc_root != LAYOUT_ABSENT)
+		fake_put_ref(vm, fake_member(G, layout->global_State_gc_root), vm->main);
 	fake_put_ref(vm, fake_member(G, layout->global_State_jit_base), 0);
 	make_compiler(vm);
 	make_dispatch(vm);
