@@ -72,7 +72,7 @@ static enum view_class native_class(const struct format_function *function)
 	const char *module = module_of(function), *name = function->name ? function->name : "";
 
 	if (is_runtime(module, name))
-		return VIEW_RUNTIME;
+		return is_unnamed(module, name) ? VIEW_RUNTIME_UNNAMED : VIEW_RUNTIME;
 	if (is_luajit(module, name))
 		return VIEW_LUAJIT;
 	if (is_unnamed(module, name))
@@ -108,8 +108,8 @@ enum view_class view_class_of(const struct format_function *function)
 
 static bool is_native(enum view_class class)
 {
-	return class == VIEW_LUAJIT || class == VIEW_RUNTIME || class == VIEW_OWN ||
-	       class == VIEW_UNNAMED || class == VIEW_UNKNOWN;
+	return class == VIEW_LUAJIT || class == VIEW_RUNTIME || class == VIEW_RUNTIME_UNNAMED ||
+	       class == VIEW_OWN || class == VIEW_UNNAMED || class == VIEW_UNKNOWN;
 }
 
 static bool is_called(enum view_class class)
@@ -159,9 +159,9 @@ static bool shows_native(enum view_class class, bool *inside)
 {
 	if (class == VIEW_LUAJIT)
 		*inside = true;
-	else if (class != VIEW_RUNTIME)
+	else if (class != VIEW_RUNTIME && class != VIEW_RUNTIME_UNNAMED)
 		*inside = false;
-	return !*inside && class != VIEW_UNNAMED;
+	return !*inside && class != VIEW_UNNAMED && class != VIEW_RUNTIME_UNNAMED;
 }
 
 bool view_tells_nothing(const enum view_class *classes, size_t count)

@@ -9,15 +9,16 @@
 
 /** What a frame is to a reader who looks for Lua. */
 enum view_class {
-	VIEW_LUA,      /**< A Lua function, a built-in, compiled code, or VM work. */
-	VIEW_CFUNC,    /**< A C function called from Lua. */
-	VIEW_NAMELESS, /**< The same, of which only the address is known. */
-	VIEW_LUAJIT,   /**< Native code of LuaJIT itself, its C API included. */
-	VIEW_RUNTIME,  /**< Native code of the C library and the loader. */
-	VIEW_OWN,      /**< Other native code of a known module: the program's, or a library's. */
-	VIEW_UNNAMED,  /**< The same, of a function without a name. */
-	VIEW_UNKNOWN,  /**< Native code of an unknown module. */
-	VIEW_MARK,     /**< Not code: a process, a wait, a gap in the chain. Always kept. */
+	VIEW_LUA,	      /**< A Lua function, a built-in, compiled code, or VM work. */
+	VIEW_CFUNC,	      /**< A C function called from Lua. */
+	VIEW_NAMELESS,	      /**< The same, of which only the address is known. */
+	VIEW_LUAJIT,	      /**< Native code of LuaJIT itself, its C API included. */
+	VIEW_RUNTIME,	      /**< Native code of the C library and the loader. */
+	VIEW_RUNTIME_UNNAMED, /**< The same, of a function without a name. */
+	VIEW_OWN,     /**< Other native code of a known module: the program's, or a library's. */
+	VIEW_UNNAMED, /**< The same, of a function without a name. */
+	VIEW_UNKNOWN, /**< Native code of an unknown module. */
+	VIEW_MARK,    /**< Not code: a process, a wait, a gap in the chain. Always kept. */
 };
 
 enum view_class view_class_of(const struct format_function *function);

@@ -88,6 +88,10 @@ static const struct example examples[] = {
 	    NATIVE("app+0x56", "app"), VM("lua_call", "app"), NATIVE("app+0x78", "app") },
 	  "app;f;c",
 	  "f;c" },
+	{ { NATIVE("main", "app"), LUA("f"), CFUNC("c"), NATIVE("work", "app"),
+	    NATIVE("libc.so.6+0x26000", "libc.so.6"), NATIVE("memcpy", "libc.so.6") },
+	  "app: main;f;c;work;memcpy",
+	  "f;c" },
 	{ { NATIVE("app+0x12", "app"), NATIVE("app+0x34", "app") }, "[app]", "[app]" },
 	/* A C function without a name is one of its module. */
 	{ { NATIVE("main", "app"), LUA("f"), CFUNC("cjson.so+0x38c0"),
