@@ -18,10 +18,24 @@ struct format_profile;
 /** @return An empty profile, or NULL with FAILURE_NO_MEMORY. */
 struct format_profile *format_profile_create(struct failure *why);
 
-/** Keep the order of the samples added from now on. Reports with `needs_order`, comparisons and
- * rules need the order. Without it, comparisons and rules treat similar neighbouring samples as
- * independent. Costs 2 to 8 bytes per sample. */
-void format_profile_keep_order(struct format_profile *profile);
+/** What the order of the samples is for. It costs 2 to 8 bytes per sample. */
+enum format_order {
+	FORMAT_ORDER_UNUSED,
+	/** Shown or written if it is known. More than 32 MiB of it are forgotten as a whole. */
+	FORMAT_ORDER_OPTIONAL,
+	/** For charts of time, comparisons and rules. Without the order, charts mean nothing, and
+	 * comparisons and rules treat similar neighbouring samples as independent. Samples after
+	 * 192 MiB of it are left out of the order. */
+	FORMAT_ORDER_NEEDED,
+};
+
+/** Keep the order of the samples added from now on. */
+void format_profile_keep_order(struct format_profile *profile, enum format_order order);
+
+/** Whether the profile has the order in which its samples came. Folded chains and pprof profiles of
+ * other programs have not. */
+bool format_profile_has_order(const struct format_profile *profile);
+
 /**
  * Set a callback for progress while a file is read. It gets the number of bytes read since the last
  * call, compressed or not, at least once per 64 KiB.

@@ -59,7 +59,7 @@ struct format_report_ops {
 	bool is_binary;		 /**< Binary output, which must not go to a terminal. */
 	bool is_packed;		 /**< Always compressed. */
 	bool is_view;		 /**< For people: by default shows the program's view. */
-	bool needs_order;	 /**< Charts time; see format_profile_keep_order(). */
+	enum format_order order; /**< What it does with the order of the samples. */
 	/** Prints a memory profile itself; other reports print format_profile_of_memory(). */
 	bool takes_memory;
 	/** @return 0, or -1: FAILURE_NOT_FOUND if the report needs call chains or a memory

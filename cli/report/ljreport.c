@@ -114,6 +114,24 @@ static void tell_roots(const struct arguments *arguments, const struct format_pr
 					   : "process or thread");
 }
 
+/** Say so if the samples have no order, and the report's meaning depends on it. */
+static void tell_order(const struct arguments *arguments, enum format_order order,
+		       const struct format_profile *base, const struct format_profile *profile)
+{
+	bool lacks_base = base && !format_profile_has_order(base);
+
+	if (arguments->quiet || order != FORMAT_ORDER_NEEDED ||
+	    format_profile_kind(profile) == FORMAT_STREAM_MEMPROF ||
+	    (!lacks_base && format_profile_has_order(profile)))
+		return;
+	progress_stop();
+	fprintf(stderr, "ljreport: %s does not tell in which order its samples came: %s\n",
+		lacks_base ? arguments->base : arguments->inputs[0],
+		arguments->report->order == FORMAT_ORDER_NEEDED
+			? "the times of the chart mean nothing"
+			: "samples count as independent, so the intervals may be too narrow");
+}
+
 static int tell_failure(const struct arguments *arguments, const struct failure *why)
 {
 	char text[PATH_MAX + 256];
@@ -308,7 +326,7 @@ static int write_report(const struct format_profile *base, const struct format_p
 
 /** Read files into one profile, which the caller owns even after a failure. @return An exit
  * code. */
-static int read_all(char *const *paths, size_t count, bool needs_order,
+static int read_all(char *const *paths, size_t count, enum format_order order,
 		    struct format_profile **ret_profile)
 {
 	struct failure why;
@@ -317,8 +335,7 @@ static int read_all(char *const *paths, size_t count, bool needs_order,
 	*ret_profile = format_profile_create(&why);
 	if (!*ret_profile)
 		return report_read_failure(paths[0], &why);
-	if (needs_order)
-		format_profile_keep_order(*ret_profile);
+	format_profile_keep_order(*ret_profile, order);
 	format_profile_set_progress(*ret_profile, progress_add, NULL);
 	for (size_t i = 0; i < count && result == REPORT_DONE; i++)
 		result = add_profile(paths[i], *ret_profile);
@@ -396,18 +413,20 @@ static int run(struct arguments *arguments)
 	struct format_profile *base = NULL, *profile = NULL;
 	char *base_path = (char *)(uintptr_t)arguments->base;
 	/* The certainty of a comparison depends on the order of the samples. */
-	bool compares = arguments->base || arguments->budget;
+	enum format_order order = arguments->base || arguments->budget ? FORMAT_ORDER_NEEDED
+								       : arguments->report->order;
 	int result;
 
 	start_progress(arguments);
-	result = arguments->base ? read_all(&base_path, 1, compares, &base) : REPORT_DONE;
+	result = arguments->base ? read_all(&base_path, 1, order, &base) : REPORT_DONE;
 	if (result == REPORT_DONE)
-		result = read_all(arguments->inputs, arguments->input_count,
-				  arguments->report->needs_order || compares, &profile);
+		result = read_all(arguments->inputs, arguments->input_count, order, &profile);
 	if (result == REPORT_DONE)
 		result = check_profiles(arguments, base, profile);
-	if (result == REPORT_DONE)
+	if (result == REPORT_DONE) {
 		tell_roots(arguments, profile);
+		tell_order(arguments, order, base, profile);
+	}
 	if (result == REPORT_DONE)
 		result = print_and_judge(arguments, base, profile);
 	progress_stop();

@@ -37,8 +37,7 @@ static int open_writer(const struct format_report_ops *report, struct format_sin
 		buffered_writer_close(buffered_writer);
 		return -1;
 	}
-	if (report->needs_order)
-		format_profile_keep_order(buffered_writer->aggregator.profile);
+	format_profile_keep_order(buffered_writer->aggregator.profile, report->order);
 	*ret_self = buffered_writer;
 	return 0;
 }

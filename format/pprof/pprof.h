@@ -16,6 +16,11 @@
  * mapping      one per part of a file with native code, at its address in the first process met;
  *              for code in no file, one by its name
  * labels       of samples, below
+ * order        the order in which the samples came: strings that nothing refers to, each with
+ *              PPROF_ORDER and base64. Their bytes, one after the other, are a packed timeline
+ *              (format/profile/timeline.h) in which a sample is known by its place in the file,
+ *              from 0. Other readers see no such strings. Programs that add up or filter profiles
+ *              drop them, or they no longer fit the samples; then our reader ignores them.
  */
 #define PPROF_SAMPLES	  "samples"
 #define PPROF_COUNT	  "count"
@@ -23,6 +28,8 @@
 #define PPROF_CPU	  "cpu"
 #define PPROF_WALL	  "wall"
 #define PPROF_NANOSECONDS "nanoseconds"
+
+#define PPROF_ORDER "ljprof order: "
 
 #define PPROF_PID	"pid"
 #define PPROF_TID	"tid"

@@ -170,11 +170,21 @@ static int add_location(struct pprof_reader *reader, const struct pprof_field *f
 	return 0;
 }
 
+static int note_sample(struct pprof_reader *reader, uint32_t key, uint64_t count,
+		       struct failure *why)
+{
+	if (!ARRAY_RESERVE(reader->samples, reader->sample_size, reader->sample_count + 1))
+		return pprof_no_memory(why);
+	reader->samples[reader->sample_count++] = (struct pprof_sample){ key, count };
+	return 0;
+}
+
 static int add_sample(struct pprof_reader *reader, const struct pprof_field *field,
 		      const Pprof__Sample *sample, struct failure *why)
 {
 	struct format_profile *profile = reader->profile;
 	struct profile_labels labels = { 0 };
+	uint32_t chain, key;
 	int64_t value;
 	uint64_t count;
 
@@ -191,7 +201,11 @@ static int add_sample(struct pprof_reader *reader, const struct pprof_field *fie
 	for (size_t i = 0; i < sample->n_label; i++)
 		if (add_label(reader, sample->label[i], &labels, why))
 			return -1;
-	if (profile_add_sample(profile, reader->chain, reader->chain_count, &labels, count, why))
+	if (profile_find_sample(profile, reader->chain, reader->chain_count, &labels, &chain, &key,
+				why) ||
+	    profile_count_sample(profile, chain, key, count, why))
+		return -1;
+	if (reader->keeps_order && note_sample(reader, key, count, why))
 		return -1;
 	if (labels.state)
 		profile->states[labels.state - 1] += count;
@@ -359,17 +373,24 @@ static int take_comment(struct pprof_reader *reader, const struct pprof_field *f
 
 static int load(struct pprof_reader *reader, struct failure *why)
 {
+	struct timeline *timeline = &reader->profile->timeline;
 	struct types types = { 0 };
+	int result;
 
 	/* The order of dependencies, whatever the order in the file. */
 	if (visit(reader, take_string, why) || read_types(reader, &types, why) ||
 	    visit(reader, pprof_take_mapping, why) || visit(reader, pprof_take_function, why) ||
 	    visit(reader, pprof_take_location, why))
 		return -1;
-	return choose_value(reader, &types, why) || visit(reader, take_sample, why) ||
-			       visit(reader, take_comment, why)
-		       ? -1
-		       : 0;
+	/* Here samples are sums; the timeline is added after them. */
+	reader->keeps_order = timeline->is_kept;
+	timeline->is_kept = false;
+	result = choose_value(reader, &types, why) || visit(reader, take_sample, why) ||
+				 visit(reader, take_comment, why)
+			 ? -1
+			 : 0;
+	timeline->is_kept = reader->keeps_order;
+	return result == 0 && reader->keeps_order ? pprof_add_order(reader, why) : result;
 }
 
 int profile_read_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why)
@@ -386,5 +407,6 @@ int profile_read_pprof(struct format_profile *profile, struct unpack *unpack, st
 	pprof_content_deinit(&reader.content);
 	free(reader.strings);
 	free(reader.chain);
+	free(reader.samples);
 	return result;
 }

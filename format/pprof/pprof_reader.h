@@ -55,6 +55,12 @@ struct pprof_location {
 	uint32_t first, count;
 };
 
+/** A sample of the file, as it was added to the profile. */
+struct pprof_sample {
+	uint32_t key; /* id in the profile's `keys` */
+	uint64_t count;
+};
+
 struct pprof_reader {
 	struct format_profile *profile;
 	struct pprof_content content;
@@ -72,6 +78,9 @@ struct pprof_reader {
 	size_t frame_count, frame_size;
 	struct profile_frame *chain;
 	size_t chain_count, chain_size;
+	bool keeps_order;
+	struct pprof_sample *samples; /* If the order is kept. */
+	size_t sample_count, sample_size;
 	size_t value_index;
 	uint64_t period; /* The divisor of a sample's value. */
 	struct label label;
@@ -97,6 +106,10 @@ int pprof_take_function(struct pprof_reader *reader, const struct pprof_field *f
 			struct failure *why);
 int pprof_take_location(struct pprof_reader *reader, const struct pprof_field *field,
 			struct failure *why);
+
+/** Add the order of the samples that were read. If the file has none, or one that does not fit its
+ * samples, they are added as sums. */
+int pprof_add_order(struct pprof_reader *reader, struct failure *why);
 
 /** Release what the readers above allocated. */
 void pprof_free_locations(struct pprof_reader *reader);

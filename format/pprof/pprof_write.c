@@ -11,6 +11,7 @@
 #include "format/pprof/pprof.h"
 #include "format/report/call_tree.h"
 #include "format/text.h"
+#include "format/text/base64.h"
 
 #include "attach/array.h"
 #include "pprof.pb-c.h"
@@ -20,6 +21,8 @@ enum {
 	BATCH_SAMPLES = 512,
 	/* Most labels of one sample. */
 	LABELS_MAX = 7,
+	/* Bytes of the order per string. */
+	ORDER_BYTES = 12 << 10,
 };
 
 /** Facts about the functions in a mapping. */
@@ -491,6 +494,29 @@ static int put_comments(struct pprof *pprof, struct failure *why)
 	return 0;
 }
 
+/** Write the order of the samples. A sample's place in the file is its key. */
+static int put_order(struct pprof *pprof, struct failure *why)
+{
+	const struct timeline *timeline = &pprof->profile->timeline;
+	char text[sizeof(PPROF_ORDER) + BASE64_LETTERS(ORDER_BYTES)], *texts = text;
+
+	if (!format_profile_has_order(pprof->profile) || timeline->left_out)
+		return 0;
+	memcpy(text, PPROF_ORDER, strlen(PPROF_ORDER));
+	for (size_t at = 0; at < timeline->len; at += ORDER_BYTES) {
+		size_t left = timeline->len - at, len = left < ORDER_BYTES ? left : ORDER_BYTES;
+		Pprof__Profile message = PPROF__PROFILE__INIT;
+
+		base64_encode(timeline->bytes + at, len, text + strlen(PPROF_ORDER));
+		text[strlen(PPROF_ORDER) + BASE64_LETTERS(len)] = '\0';
+		message.n_string_table = 1;
+		message.string_table = &texts;
+		if (put(pprof, &message, why))
+			return -1;
+	}
+	return 0;
+}
+
 static int write_profile(struct pprof *pprof, FILE *file, struct failure *why)
 {
 	pprof->strings = intern_create();
@@ -501,7 +527,7 @@ static int write_profile(struct pprof *pprof, FILE *file, struct failure *why)
 		return no_memory(why);
 	if (pack_stream_create(file, &pprof->out, why) || put_head(pprof, why) ||
 	    put_functions(pprof, why) || put_samples(pprof, why) || put_mappings(pprof, why) ||
-	    put_comments(pprof, why) || put_strings(pprof, why))
+	    put_comments(pprof, why) || put_strings(pprof, why) || put_order(pprof, why))
 		return -1;
 	return pack_stream_finish(pprof->out, why);
 }
@@ -547,6 +573,7 @@ const struct format_report_ops format_report_pprof = {
 	.description = "for 'go tool pprof' and other readers of its profiles; compressed",
 	.is_binary = true,
 	.is_packed = true,
+	.order = FORMAT_ORDER_OPTIONAL,
 	.takes_memory = true,
 	.print = pprof_print,
 };

@@ -53,9 +53,15 @@ void format_profile_destroy(struct format_profile *profile)
 	free(profile);
 }
 
-void format_profile_keep_order(struct format_profile *profile)
+void format_profile_keep_order(struct format_profile *profile, enum format_order order)
 {
-	profile->timeline.is_kept = true;
+	profile->timeline.is_kept = order != FORMAT_ORDER_UNUSED;
+	profile->timeline.is_optional = order == FORMAT_ORDER_OPTIONAL;
+}
+
+bool format_profile_has_order(const struct format_profile *profile)
+{
+	return profile->timeline.is_kept && !profile->timeline.is_summed;
 }
 
 void format_profile_set_progress(struct format_profile *profile,

@@ -53,6 +53,10 @@ int timeline_add(struct timeline *timeline, uint32_t key, uint64_t count, struct
 	bool has_heap = timeline->next_heap != timeline->last_heap;
 	uint64_t us = timeline->next_us;
 
+	if (timeline->is_optional && timeline->len + EVENT_MAX > TIMELINE_OPTIONAL_BYTES_MAX) {
+		timeline_deinit(timeline);
+		return 0;
+	}
 	if (timeline->len + EVENT_MAX > TIMELINE_BYTES_MAX) {
 		timeline->left_out += count;
 		return 0;

@@ -9,11 +9,19 @@
 
 #include "attach/failure.h"
 
-/** The samples of a profile in the order of arrival, for charts of time and for measuring how
- * similar neighbouring samples are. Packed: 2 to 8 bytes per sample. */
+/**
+ * The samples of a profile in the order of arrival, for charts of time and for measuring how
+ * similar neighbouring samples are. Packed: 2 to 8 bytes per sample.
+ *
+ * Each sample is a sequence of ULEB128 numbers: its key times 4, plus 1 if a count follows, plus 2
+ * if a heap size follows; microseconds since the sample before it; the count, if it is not 1; the
+ * difference of the heap size to the one before, as 2 n for n >= 0 and -2 n - 1 for n < 0. pprof
+ * profiles hold the same bytes.
+ */
 struct timeline {
-	bool is_kept;	/**< If not, samples are only counted. */
-	bool is_summed; /**< Some samples were already added up, so their order means nothing. */
+	bool is_kept;	  /**< If not, samples are only counted. */
+	bool is_optional; /**< Forgotten when it takes TIMELINE_OPTIONAL_BYTES_MAX. */
+	bool is_summed;	  /**< Some samples were already added up, so their order means nothing. */
 	uint8_t *bytes;
 	size_t len, capacity;
 	uint64_t count;	    /**< Samples in the timeline. */
@@ -26,6 +34,9 @@ struct timeline {
 /** About a day at 500 samples per second. */
 #define TIMELINE_BYTES_MAX (192u << 20)
 
+/** About a day at 99 samples per second. */
+#define TIMELINE_OPTIONAL_BYTES_MAX (32u << 20)
+
 void timeline_deinit(struct timeline *timeline);
 
 /**
@@ -35,7 +46,7 @@ void timeline_deinit(struct timeline *timeline);
 void timeline_set_next(struct timeline *timeline, uint64_t us, uint64_t heap_bytes);
 
 /**
- * Append a sample.
+ * Append a sample, or forget an optional timeline that has become too long.
  * @param key Id in the profile's `keys`.
  * @return 0, or -1 with FAILURE_NO_MEMORY.
  */

@@ -49,9 +49,9 @@ static int load(struct format_profile *profile, struct unpack *unpack, struct fa
 		return -1;
 	if (len >= magic && memcmp(first, STREAM_SYMTAB_MAGIC, magic) == 0)
 		return profile_read_stream(profile, unpack, why);
-	profile->timeline.is_summed = true;
 	if (is_pprof(first, len))
 		return profile_read_pprof(profile, unpack, why);
+	profile->timeline.is_summed = true;
 	if (len > 0 && is_text(first, len))
 		return profile_read_folded(profile, unpack, why);
 	return failure_set(why, FAILURE_INVALID, 0, 0, 0,

@@ -57,6 +57,19 @@ cmp -s "$folder/out" "$folder/lines" || fail 'roots that are not known'
 check 0 'no sample has its thread, so --roots cannot show it' -f svg --roots=thread "$stream"
 check 0 '--roots has no effect on the format top' --roots=thread "$stream"
 check 0 '' --roots=none "$stream"
+# Streams and our pprof profiles tell the order of samples, text does not.
+check 0 '' -f pprof -o "$folder/ordered.pb.gz" "$stream"
+check 0 '' -f cpuprofile "$stream"
+cp "$folder/out" "$folder/chart"
+check 0 '' -f cpuprofile "$folder/ordered.pb.gz"
+cmp -s "$folder/out" "$folder/chart" || fail 'the chart of a pprof profile differs from that of its stream'
+check 0 '' --diff "$stream" "$folder/ordered.pb.gz"
+check 0 'does not tell in which order its samples came: the times of the chart mean nothing' -f cpuprofile "$folder/lines"
+check 0 '' -q -f cpuprofile "$folder/lines"
+check 0 '' -f html "$folder/lines"
+check 0 "^ljreport: $folder/lines does not tell .*: samples count as independent" --diff "$folder/lines" "$stream"
+check 0 "^ljreport: $folder/lines does not tell .*: samples count as independent" --diff "$stream" "$folder/lines"
+check 0 "^ljreport: $folder/lines does not tell .*: samples count as independent" --fail-on 'self>100%' "$folder/lines"
 check 0 '' -f folded -o "$folder/file" "$stream"
 cmp -s "$folder/file" "$folder/lines" || fail '-o differs from standard output'
 check 0 '' -f folded -o - "$stream"
@@ -164,7 +177,7 @@ fi
 echo kept >"$folder/kept"
 chmod 640 "$folder/kept"
 echo 'a;b 2000000' >"$folder/many"
-check 4 'more than 1000000 repeated samples' -f perf -o "$folder/kept" "$folder/many"
+check 4 'more than 1000000 repeated samples' -q -f perf -o "$folder/kept" "$folder/many"
 [ "$(cat "$folder/kept")" = kept ] || fail 'a failed report has emptied a file'
 check 0 '' -f folded -o "$folder/kept" "$folder/many"
 [ "$(cat "$folder/kept")" = 'a;b 2000000' ] || fail 'a file was not replaced'

@@ -49,6 +49,10 @@ go tool pprof -symbolize=none -proto -output=theirs.pb.gz ours.pb.gz >/dev/null 
 "$ljreport" -f folded ours.pb.gz >ours.folded
 "$ljreport" -f folded theirs.pb.gz >theirs.folded || fail 'cannot read what go wrote'
 cmp -s ours.folded theirs.folded || fail 'what go wrote differs'
+"$ljreport" -o /dev/null -f cpuprofile ours.pb.gz 2>err || fail "cannot chart: $(cat err)"
+[ ! -s err ] || fail "ours lacks its order: $(cat err)"
+"$ljreport" -o /dev/null -f cpuprofile theirs.pb.gz 2>err || fail "cannot chart: $(cat err)"
+grep -q 'does not tell in which order' err || fail "what go wrote seems to have an order: $(cat err)"
 sizes=$(stat -c %s ours.pb.gz theirs.pb.gz | tr '\n' ' ')
 read -r ours theirs <<<"$sizes"
 ((ours <= 3 * theirs)) || fail "ours has $ours bytes, theirs $theirs"

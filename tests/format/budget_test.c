@@ -469,7 +469,7 @@ static struct format_profile *sequence(int looks, int copies, int phase, int lea
 
 	profile = format_profile_create(&why);
 	assert_non_null(profile);
-	format_profile_keep_order(profile);
+	format_profile_keep_order(profile, FORMAT_ORDER_NEEDED);
 	for (int i = 0; i < looks; i++) {
 		if (i % phase == 0)
 			leaf = (int)(random_share() * leaves);

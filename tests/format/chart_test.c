@@ -28,7 +28,7 @@ static struct format_profile *make(uint64_t period_ns)
 	assert_non_null(profile);
 	profile->kind = FORMAT_STREAM_SYSPROF;
 	profile->period_ns = period_ns;
-	format_profile_keep_order(profile);
+	format_profile_keep_order(profile, FORMAT_ORDER_NEEDED);
 	return profile;
 }
 

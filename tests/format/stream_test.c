@@ -11,6 +11,7 @@
 
 #include "format/sysprof/stream_format.h"
 #include "format/text.h"
+#include "format/text/base64.h"
 #include "format/text/uleb.h"
 
 /* Prologues of an empty symbol table and of the two kinds of stream. */
@@ -411,6 +412,27 @@ static void test_descriptions(void **state)
 	assert_string_equal("x: cannot read the file: Is a directory", text);
 }
 
+/* Test vectors of RFC 4648, without padding. */
+static void test_base64(void **state)
+{
+	static const char *const letters[] = { "",	 "Zg",	    "Zm8",     "Zm9v",
+					       "Zm9vYg", "Zm9vYmE", "Zm9vYmFy" };
+	char text[16];
+	uint8_t bytes[16];
+
+	(void)state;
+	for (size_t len = 0; len <= 6; len++) {
+		assert_int_equal(strlen(letters[len]), BASE64_LETTERS(len));
+		base64_encode((const uint8_t *)"foobar", len, text);
+		assert_memory_equal(letters[len], text, BASE64_LETTERS(len));
+		assert_int_equal(len, base64_decode(letters[len], strlen(letters[len]), bytes));
+		assert_memory_equal("foobar", bytes, len);
+	}
+	assert_int_equal(3, base64_decode("/+9/!AAAA", 9, bytes));
+	assert_memory_equal("\xff\xef\x7f", bytes, 3);
+	assert_int_equal(0, base64_decode("\0AAA", 4, bytes));
+}
+
 static void test_uleb(void **state)
 {
 	static const uint64_t values[] = {
@@ -455,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_failing_file),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_uleb),
+		cmocka_unit_test(test_base64),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

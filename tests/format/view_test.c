@@ -201,7 +201,7 @@ static struct format_profile *make_profile(void)
 	assert_non_null(profile);
 	profile->kind = FORMAT_STREAM_SYSPROF;
 	profile->period_ns = 1000;
-	format_profile_keep_order(profile);
+	format_profile_keep_order(profile, FORMAT_ORDER_NEEDED);
 	return profile;
 }
 

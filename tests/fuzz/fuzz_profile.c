@@ -24,7 +24,7 @@ static struct format_profile *read_bytes(const void *bytes, size_t size)
 	struct failure why = { 0 };
 
 	MUST(file && profile);
-	format_profile_keep_order(profile);
+	format_profile_keep_order(profile, FORMAT_ORDER_NEEDED);
 	if (format_profile_add(profile, file, &why)) {
 		MUST(why.kind != FAILURE_NONE);
 		format_profile_destroy(profile);

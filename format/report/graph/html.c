@@ -148,7 +148,8 @@ static void put_timeline(struct page *page)
 	struct chart chart;
 
 	/* With a base or with roots, the page's chains differ from the profile's. */
-	if (page->diff_view->has_base || page->has_roots || !page->profile->timeline.is_kept ||
+	if (page->diff_view->has_base || page->has_roots ||
+	    !format_profile_has_order(page->profile) ||
 	    page->profile->timeline.count > TIMELINE_SAMPLES_MAX ||
 	    page->profile->timeline.left_out > 0)
 		return;
@@ -334,7 +335,7 @@ const struct format_report_ops format_report_html = {
 	.name = "html",
 	.is_view = true,
 	.description = "page with flame graphs and tables for a web browser, in one file",
-	.needs_order = true,
+	.order = FORMAT_ORDER_OPTIONAL,
 	.print = html_print,
 	.diff = html_diff,
 };

@@ -152,6 +152,6 @@ static int perf_print(const struct format_profile *profile,
 const struct format_report_ops format_report_perf = {
 	.name = "perf",
 	.description = "samples as 'perf script' prints them, for tools that read it",
-	.needs_order = true,
+	.order = FORMAT_ORDER_NEEDED,
 	.print = perf_print,
 };

@@ -328,6 +328,6 @@ const struct format_report_ops format_report_cpuprofile = {
 	.name = "cpuprofile",
 	.is_view = true,
 	.description = "for Chrome's DevTools and editors: the samples in the order of time",
-	.needs_order = true,
+	.order = FORMAT_ORDER_NEEDED,
 	.print = cpuprofile_print,
 };

@@ -719,6 +719,6 @@ const struct format_report_ops format_report_firefox = {
 	.name = "firefox",
 	.is_view = true,
 	.description = "for the Firefox Profiler: threads, categories, phases and heap over time",
-	.needs_order = true,
+	.order = FORMAT_ORDER_NEEDED,
 	.print = firefox_print,
 };

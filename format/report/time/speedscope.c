@@ -193,6 +193,6 @@ const struct format_report_ops format_report_speedscope = {
 	.name = "speedscope",
 	.is_view = true,
 	.description = "for speedscope: each thread in the order of time",
-	.needs_order = true,
+	.order = FORMAT_ORDER_NEEDED,
 	.print = speedscope_print,
 };

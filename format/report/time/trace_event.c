@@ -273,6 +273,6 @@ const struct format_report_ops format_report_trace_event = {
 	.name = "trace-event",
 	.is_view = true,
 	.description = "for Perfetto and chrome://tracing: calls, phases and heap over time",
-	.needs_order = true,
+	.order = FORMAT_ORDER_NEEDED,
 	.print = trace_print,
 };
