@@ -65,6 +65,12 @@ const struct symbols_mapping *symbols_space_get(const struct symbols_space *spac
 /** @return The mapping that holds @p address, or NULL. */
 const struct symbols_mapping *symbols_space_find(const struct symbols_space *space,
 						 uint64_t address);
+/**
+ * Whether the file that a mapping of a live process shows cannot be opened: it may not be read, or
+ * it was replaced or removed. Then CAP_CHECKPOINT_RESTORE opens it, which root has. Tries to open
+ * it.
+ */
+bool symbols_space_lacks_file(struct symbols_space *space, size_t index);
 /** The maps as text, to keep with an image; borrowed until refresh. */
 const char *symbols_space_text(const struct symbols_space *space, size_t *ret_len);
 

@@ -37,3 +37,28 @@ const struct format_mapping *target_find_mapping(struct daemon_target *target, u
 					 .build_id = len ? ret_mapped->build_id : NULL };
 	return &ret_mapped->mapping;
 }
+
+bool mapped_is_missing_luajit(struct symbols_space *space, size_t index)
+{
+	const struct symbols_mapping *mapping = symbols_space_get(space, index);
+
+	return mapping->executable && strstr(mapping->path, "lua") &&
+	       symbols_space_lacks_file(space, index);
+}
+
+void mapped_add_hint(struct symbols_space *space, char *text, size_t len)
+{
+	size_t used = strlen(text);
+
+	for (size_t i = 0; i < symbols_space_count(space); i++)
+		if (mapped_is_missing_luajit(space, i)) {
+			char path[MAPPED_PATH_MAX];
+
+			copy_path(symbols_space_get(space, i)->path, path);
+			snprintf(
+				text + used, len - used,
+				" (%s was replaced or removed while it ran: only root can open it)",
+				path);
+			return;
+		}
+}

@@ -29,4 +29,17 @@ struct target_mapped {
 const struct format_mapping *target_find_mapping(struct daemon_target *target, uint64_t address,
 						 struct target_mapped *ret_mapped);
 
+/**
+ * Whether a file of code that cannot be opened seems to be LuaJIT, by its path. Many programs go on
+ * with other libraries that an upgrade has replaced.
+ * @param index As for symbols_space_get().
+ */
+bool mapped_is_missing_luajit(struct symbols_space *space, size_t index);
+
+/**
+ * Append a hint to a message that a process has no LuaJIT, if the library may only be out of reach.
+ * @param text Of @p len bytes.
+ */
+void mapped_add_hint(struct symbols_space *space, char *text, size_t len);
+
 #endif

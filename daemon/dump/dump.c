@@ -2,6 +2,7 @@
 /* What did the compilers of all VMs of a process or a core file compile? No thread is stopped. */
 #include "daemon/dump.h"
 #include "attach/clock.h"
+#include "daemon/decode/mapped.h"
 #include "daemon/decode/target.h"
 #include "luastate/explain.h"
 #include "luastate/jit_report.h"
@@ -195,9 +196,10 @@ void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_
 	else if (end == DAEMON_END_EARLY)
 		snprintf(ret_text, len, "the program of process %d ended before its VMs were read",
 			 (int)pid);
-	else if (!luastate_has_interpreter(target->lua))
+	else if (!luastate_has_interpreter(target->lua)) {
 		snprintf(ret_text, len, "no LuaJIT in process %d", (int)pid);
-	else
+		mapped_add_hint(target->space, ret_text, len);
+	} else
 		snprintf(ret_text, len,
 			 "no known LuaJIT VM in process %d: ljrecord --explain --pid %d shows more",
 			 (int)pid, (int)pid);

@@ -67,8 +67,9 @@ static bool take_listed(struct daemon_list *list, size_t *size, const struct sca
 	return true;
 }
 
-/* Receive one message. @return false at the end, or if it does not come until @p end_ns. */
-static bool receive(int fd, uint64_t end_ns, struct scan_message *ret_message)
+/* Receive one message. @return false, and why, if it does not come. */
+static bool receive(int fd, uint64_t end_ns, struct scan_message *ret_message,
+		    const char **ret_reason)
 {
 	size_t got = 0;
 
@@ -77,11 +78,13 @@ static bool receive(int fd, uint64_t end_ns, struct scan_message *ret_message)
 		uint64_t now_ns = clock_now_ns();
 		ssize_t len;
 
+		*ret_reason = "it took too long";
 		if (now_ns >= end_ns)
 			return false;
 		if (poll(&poller, 1, (int)((end_ns - now_ns) / NS_PER_MS) + 1) <= 0)
 			continue;
 		len = read(fd, (char *)ret_message + got, sizeof(*ret_message) - got);
+		*ret_reason = "the process that makes it has ended";
 		if (len == 0 || (len < 0 && errno != EINTR))
 			return false;
 		got += len > 0 ? (size_t)len : 0;
@@ -92,15 +95,19 @@ static bool receive(int fd, uint64_t end_ns, struct scan_message *ret_message)
 static void receive_all(int fd, struct daemon_list *list)
 {
 	uint64_t end_ns = clock_now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
+	const char *reason;
 	struct scan_message message;
 	size_t size = 0;
+	bool is_examined = false;
 
-	snprintf(list->note, sizeof(list->note), "the list is not complete: it took too long");
-	while (receive(fd, end_ns, &message)) {
-		if (message.kind == SCAN_LISTED && !take_listed(list, &size, &message))
-			return;
-		if (message.kind == SCAN_LISTED)
+	while (receive(fd, end_ns, &message, &reason)) {
+		if (message.kind == SCAN_LISTED && take_listed(list, &size, &message))
 			continue;
+		if (message.kind == SCAN_LISTED) {
+			reason = "out of memory";
+			break;
+		}
+		is_examined = true;
 		memcpy(list->note, message.note, sizeof(list->note));
 		clean(list->note, sizeof(list->note));
 		list->denied = message.denied;
@@ -109,6 +116,8 @@ static void receive_all(int fd, struct daemon_list *list)
 		if (message.kind == SCAN_END)
 			return;
 	}
+	if (!is_examined)
+		snprintf(list->note, sizeof(list->note), "the list is not complete: %s", reason);
 }
 
 /* A wrong pattern is refused here, because the other process cannot say so. */

@@ -12,6 +12,7 @@
 #include "attach/array.h"
 #include "attach/hash.h"
 #include "attach/process.h"
+#include "daemon/decode/mapped.h"
 #include "luastate/vm.h"
 #include "symbols/space.h"
 #include "symbols/unwind.h"
@@ -184,30 +185,52 @@ static bool note_interpreter(void *context, const struct symbols_unwind_entry *e
 	return !*found;
 }
 
-/* Search the unknown files that a process has mapped. @return 0 or -1. */
+/** What the search of a process has found. */
+struct finding {
+	bool has_luajit;
+	bool lacks_luajit; /* A file that cannot be opened seems to be LuaJIT. */
+};
+
+/* Search a file that a process has mapped. @return 0 or -1. */
+static int search_file(struct luajit_files *files, struct symbols_space *space, size_t index,
+		       struct finding *finding, struct failure *why)
+{
+	const struct symbols_mapping *mapping = symbols_space_get(space, index);
+	struct file_key key = make_key(mapping->inode, mapping->dev_major, mapping->dev_minor,
+				       mapping->path, strlen(mapping->path));
+	const struct file *known = find(files, &key);
+	bool found = false;
+
+	if (known) {
+		finding->has_luajit |= known->has_luajit;
+		return 0;
+	}
+	if (symbols_each_unwind_entry_in(space, index, LUASTATE_INTERPRETER_MIN_BYTES,
+					 note_interpreter, &found, why) != 0)
+		return -1;
+	finding->has_luajit |= found;
+	if (symbols_space_lacks_file(space, index))
+		finding->lacks_luajit |= mapped_is_missing_luajit(space, index);
+	else
+		add(files, &key, found);
+	return 0;
+}
+
 static int search_files(struct luajit_files *files, struct symbols_space *space,
-			struct failure *why)
+			struct finding *finding, struct failure *why)
 {
 	for (size_t i = 0; i < symbols_space_count(space); i++) {
 		const struct symbols_mapping *mapping = symbols_space_get(space, i);
-		struct file_key key;
-		bool found = false;
 
-		if (!mapping->executable || !mapping->inode)
-			continue;
-		key = make_key(mapping->inode, mapping->dev_major, mapping->dev_minor,
-			       mapping->path, strlen(mapping->path));
-		if (find(files, &key))
-			continue;
-		if (symbols_each_unwind_entry_in(space, i, LUASTATE_INTERPRETER_MIN_BYTES,
-						 note_interpreter, &found, why) != 0)
+		if (mapping->executable && mapping->inode &&
+		    search_file(files, space, i, finding, why) != 0)
 			return -1;
-		add(files, &key, found);
 	}
 	return 0;
 }
 
-static int examine(struct luajit_files *files, pid_t pid, struct failure *why)
+static int examine(struct luajit_files *files, pid_t pid, struct finding *finding,
+		   struct failure *why)
 {
 	struct attach_process *process;
 	struct symbols_space *space = NULL;
@@ -219,7 +242,7 @@ static int examine(struct luajit_files *files, pid_t pid, struct failure *why)
 	if (ret == 0)
 		ret = symbols_space_refresh(space, why);
 	if (ret == 0)
-		ret = search_files(files, space, why);
+		ret = search_files(files, space, finding, why);
 	symbols_space_destroy(space);
 	attach_process_close(process);
 	return ret;
@@ -227,6 +250,7 @@ static int examine(struct luajit_files *files, pid_t pid, struct failure *why)
 
 enum luajit_answer luajit_files_ask(struct luajit_files *files, pid_t pid, struct failure *why)
 {
+	struct finding finding = { 0 };
 	size_t unknown;
 
 	if (read_maps(files, pid) != 0) {
@@ -239,12 +263,16 @@ enum luajit_answer luajit_files_ask(struct luajit_files *files, pid_t pid, struc
 		return LUAJIT_FOUND;
 	if (!unknown)
 		return LUAJIT_NONE;
-	if (examine(files, pid, why) != 0)
+	if (examine(files, pid, &finding, why) != 0)
 		return why->kind == FAILURE_GONE || why->kind == FAILURE_NOT_FOUND ? LUAJIT_NONE
 										   : LUAJIT_DENIED;
-	/* A file that was unmapped meanwhile may be another program's, but the list is short. */
-	if (judge_known(files, &unknown))
+	if (finding.has_luajit)
 		return LUAJIT_FOUND;
+	if (finding.lacks_luajit) {
+		failure_set(why, FAILURE_SYSTEM, EPERM, pid, 0,
+			    "open the LuaJIT library, which was replaced or removed,");
+		return LUAJIT_MISSING;
+	}
 	for (size_t i = 0; i < unknown; i++)
 		add(files, &files->unknown[i], false);
 	return LUAJIT_NONE;

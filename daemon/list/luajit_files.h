@@ -18,15 +18,16 @@ void luajit_files_destroy(struct luajit_files *files);
 
 enum luajit_answer {
 	LUAJIT_FOUND,
-	/** Also for a kernel thread, a zombie, and a process that has ended. A file that cannot be
-	 * read counts as one without LuaJIT. */
-	LUAJIT_NONE,
+	LUAJIT_NONE, /**< Also for a kernel thread, a zombie, and a process that has ended. */
 	LUAJIT_DENIED, /**< The process could not be read, or memory or descriptors ran out. */
+	/** A file that has "lua" in its path cannot be opened. Other such files count as ones
+	 * without LuaJIT. */
+	LUAJIT_MISSING,
 };
 
 /**
  * Search the files of a process that are not yet known. Reads /proc and files; stops no thread.
- * @param why Set for LUAJIT_DENIED.
+ * @param why Set for LUAJIT_DENIED and LUAJIT_MISSING.
  */
 enum luajit_answer luajit_files_ask(struct luajit_files *files, pid_t pid, struct failure *why);
 

@@ -101,9 +101,10 @@ static void add_entry(struct scan *scan, pid_t pid, const struct attach_names *n
 	put_entry(scan, scan->count - 1);
 }
 
-static void note_denied(struct scan *scan, pid_t pid, const struct failure *why)
+/* Of a process that most likely has LuaJIT the reason is more useful than of others. */
+static void note_denied(struct scan *scan, pid_t pid, const struct failure *why, bool has_luajit)
 {
-	if (!scan->denied++) {
+	if (!scan->denied++ || has_luajit) {
 		scan->denied_pid = pid;
 		scan->denied_why = *why;
 	}
@@ -120,12 +121,12 @@ static void examine(struct scan *scan, pid_t pid)
 		return;
 	scan->matched++;
 	answer = luajit_files_ask(scan->files, pid, &why);
-	if (answer == LUAJIT_DENIED)
-		note_denied(scan, pid, &why);
+	if (answer == LUAJIT_DENIED || answer == LUAJIT_MISSING)
+		note_denied(scan, pid, &why, answer == LUAJIT_MISSING);
 	if (answer == LUAJIT_NONE || (answer == LUAJIT_DENIED && !scan->options->name_count))
 		return;
 	if (scan->options->name_count || attach_names_of(pid, &names))
-		add_entry(scan, pid, &names, answer == LUAJIT_DENIED);
+		add_entry(scan, pid, &names, answer != LUAJIT_FOUND);
 }
 
 /* Examine each process, apart from ourselves and the one that asks. */
@@ -137,7 +138,7 @@ static void examine_all(struct scan *scan)
 	struct failure why;
 
 	if (attach_list_processes(&pids, &count, &why) != 0) {
-		note_denied(scan, 0, &why);
+		note_denied(scan, 0, &why, false);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -219,7 +220,7 @@ static void describe(const struct scan *scan, char *ret_text, size_t len)
 		used = (size_t)snprintf(ret_text, len, "%llu process%s could not be read: %s%s",
 					(unsigned long long)scan->denied,
 					scan->denied == 1 ? "" : "es",
-					scan->denied == 1 ? "" : "the first one: ", reason);
+					scan->denied == 1 ? "" : "one of them: ", reason);
 	}
 	if (scan->unexamined && used < len)
 		used += (size_t)snprintf(ret_text + used, len - used,

@@ -2,6 +2,7 @@
 /* How does a recording start: opening the requested processes, and finding the first VM? */
 #include "daemon/record/startup.h"
 #include "attach/clock.h"
+#include "daemon/decode/mapped.h"
 #include "daemon/targets/finder.h"
 #include "daemon/targets/processes.h"
 #include "daemon/targets/target_list.h"
@@ -263,6 +264,20 @@ static bool look_for_vms(struct recorder *recorder, uint64_t end_ns)
 	return found;
 }
 
+/* Hint at a library that an upgrade has replaced. */
+static void add_missing(struct recorder *recorder, pid_t pid)
+{
+	const struct recorder_target *of = recorder_find_entry(recorder, pid);
+	struct symbols_space *space;
+	struct failure why;
+
+	if (!of || !of->process || symbols_space_create(of->process, &space, &why) != 0)
+		return;
+	if (symbols_space_refresh(space, &why) == 0)
+		mapped_add_hint(space, recorder->text, recorder->text_len);
+	symbols_space_destroy(space);
+}
+
 /* Hint at a process in a container with the same pid as this one without LuaJIT. */
 static void add_hint(struct recorder *recorder, pid_t pid)
 {
@@ -273,6 +288,8 @@ static void add_hint(struct recorder *recorder, pid_t pid)
 		snprintf(recorder->text + used, recorder->text_len - used,
 			 " (process %d of another pid namespace is %d here)", (int)pid,
 			 (int)outer[0]);
+	else
+		add_missing(recorder, pid);
 }
 
 static bool has_unknown_build(const struct recorder_target *of)

@@ -74,3 +74,13 @@ int symbols_root_open_mapping(const struct symbols_root *root, uint64_t start, u
 		 start, end);
 	return attach_reopen_regular(open(path, O_PATH | O_CLOEXEC));
 }
+
+int symbols_root_open_program(const struct symbols_root *root)
+{
+	char path[32];
+
+	if (!root->pid)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)root->pid);
+	return attach_reopen_regular(open(path, O_PATH | O_CLOEXEC));
+}

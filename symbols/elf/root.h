@@ -47,7 +47,15 @@ int symbols_root_open(const struct symbols_root *root, const char *path);
  */
 int symbols_root_open_own(const char *path);
 
-/** Open the file behind a mapping through map_files. @return A descriptor, or -1. */
+/**
+ * Open the file behind a mapping through map_files, which the kernel allows with
+ * CAP_CHECKPOINT_RESTORE only (before Linux 5.9: CAP_SYS_ADMIN).
+ * @return A descriptor, or -1.
+ */
 int symbols_root_open_mapping(const struct symbols_root *root, uint64_t start, uint64_t end);
+
+/** Open the target's program, also if its file was replaced or removed. Source: proc(5),
+ * /proc/pid/exe. @return A descriptor, or -1. */
+int symbols_root_open_program(const struct symbols_root *root);
 
 #endif

@@ -82,28 +82,42 @@ static int open_failure(int errnum, const struct symbols_mapping *mapping, struc
 	return -1;
 }
 
-static int open_file(const struct symbols_mapping *mapping, const struct symbols_opener *opener,
-		     struct symbols_elf *ret_elf, struct failure *why)
+/** Take a file if it is the mapped one. @param fd Closed on failure. */
+static int take_file(int fd, bool is_certain, const struct symbols_mapping *mapping,
+		     const struct symbols_opener *opener, struct symbols_elf *ret_elf,
+		     struct failure *why)
 {
 	struct symbols_source source;
-	int fd = symbols_root_open_mapping(opener->root, mapping->start, mapping->end);
-	bool certain = fd >= 0;
 
-	if (fd < 0)
-		fd = symbols_root_open(opener->root, mapping->path);
-	if (fd < 0)
-		return open_failure(errno, mapping, why);
 	if (symbols_source_init_file(&source, fd, why) < 0)
 		return -1;
-	certain = certain || numbers_fit(&source, mapping);
+	is_certain = is_certain || numbers_fit(&source, mapping);
 	if (symbols_elf_init(ret_elf, &source, why) < 0)
 		return -1;
-	if (certain || build_id_fits(ret_elf, mapping, opener->memory) ||
+	if (is_certain || build_id_fits(ret_elf, mapping, opener->memory) ||
 	    (opener->headers_prove && headers_fit(ret_elf, mapping, opener->memory)))
 		return 0;
 	symbols_elf_deinit(ret_elf);
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, mapping->start,
 			   "find the file that is mapped");
+}
+
+static int open_file(const struct symbols_mapping *mapping, const struct symbols_opener *opener,
+		     struct symbols_elf *ret_elf, struct failure *why)
+{
+	struct failure program_why;
+	int fd = symbols_root_open_mapping(opener->root, mapping->start, mapping->end), result;
+
+	if (fd >= 0)
+		return take_file(fd, true, mapping, opener, ret_elf, why);
+	fd = symbols_root_open(opener->root, mapping->path);
+	result = fd < 0 ? open_failure(errno, mapping, why)
+			: take_file(fd, false, mapping, opener, ret_elf, why);
+	if (result == 0)
+		return 0;
+	/* The program's own file is within reach, even if an upgrade has replaced it. */
+	fd = symbols_root_open_program(opener->root);
+	return fd < 0 ? -1 : take_file(fd, false, mapping, opener, ret_elf, &program_why);
 }
 
 static int copy_vdso(const struct symbols_mapping *mapping, const struct symbols_opener *opener,

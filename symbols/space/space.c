@@ -301,6 +301,14 @@ const char *symbols_space_text(const struct symbols_space *space, size_t *ret_le
 	return space->maps.text;
 }
 
+bool symbols_space_lacks_file(struct symbols_space *space, size_t index)
+{
+	uint64_t bias;
+
+	symbols_space_bind(space, index, &bias);
+	return space->process && space->bindings[index].is_missing;
+}
+
 static bool note_shortage(struct symbols_space *space, const struct failure *why)
 {
 	if (!failure_is_shortage(why))
@@ -325,6 +333,7 @@ struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t in
 			object = object ? object : add_object(space, mapping, &why);
 		}
 		binding->tried = !note_shortage(space, &why);
+		binding->is_missing = !object && why.kind == FAILURE_NOT_FOUND;
 		if (object && symbols_object_bias(&object->elf, mapping, &binding->bias))
 			binding->object = object;
 	}

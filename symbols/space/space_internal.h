@@ -28,6 +28,7 @@ struct symbols_binding {
 	struct symbols_object *object; /**< NULL: none. */
 	uint64_t bias;
 	bool tried;
+	bool is_missing; /**< The file cannot be opened. */
 };
 
 struct symbols_cached {
