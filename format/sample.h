@@ -105,7 +105,7 @@ struct format_function {
 /** One frame of a sample. */
 struct format_frame {
 	uint64_t address;  /**< NATIVE and VM: the pc; LUA: address of the current bytecode; other
-			      kinds:  the function's address. */
+			      kinds: the function's address. */
 	uint32_t function; /**< Id given by format_functions_add(). */
 	uint32_t line;	   /**< Current line; 0 if unknown. */
 	uint32_t trace;	   /**< LUA and FAST: the trace whose machine code runs the frame; 0 if

@@ -108,25 +108,27 @@ static bool make_view(const struct symbols_module *module, struct view *ret_view
 	return true;
 }
 
-static void find_functions(struct symbols_space *space, uint64_t start, uint64_t end, uint64_t bias,
+/* @return false if something ran short, so that another attempt may succeed. */
+static bool find_functions(struct symbols_space *space, uint64_t start, uint64_t end, uint64_t bias,
 			   struct known_file *file)
 {
 	struct symbol_lookup lookup = { .space = space, .bias = bias };
 	struct symbols_module module;
-	struct failure why;
+	struct failure why = { .kind = FAILURE_NO_MEMORY };
 	struct view view;
+	int result = -1;
 
 	if (symbols_module_init(space, start, &module, &why) != 0)
-		return;
+		return !failure_is_shortage(&why);
 	if (make_view(&module, &view)) {
 		view.module.interpreter = (struct luastate_code_range){ start - bias, end - bias };
 		view.module.symbol = symbol_at;
 		view.module.context = &lookup;
-		if (luastate_native_create(&view.module, &file->native, &why) != 0)
-			file->native = NULL;
+		result = luastate_native_create(&view.module, &file->native, &why);
 		free_view(&view);
 	}
 	symbols_module_deinit(&module);
+	return result == 0 || !failure_is_shortage(&why);
 }
 
 void daemon_native_learn(struct symbols_space *space, uint64_t start, uint64_t end)
@@ -138,8 +140,8 @@ void daemon_native_learn(struct symbols_space *space, uint64_t start, uint64_t e
 	    file_count == FILES_MAX)
 		return;
 	files[file_count] = (struct known_file){ .id = id };
-	find_functions(space, start, end, bias, &files[file_count]);
-	file_count++;
+	if (find_functions(space, start, end, bias, &files[file_count]))
+		file_count++;
 }
 
 /* ---- Looking up ------------------------------------------------------------------------- */

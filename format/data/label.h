@@ -26,8 +26,8 @@ struct label_mark {
  *	nginx [4711]		a process
  *	string.gsub		a built-in
  *	..._[j], ...~_[j]	compiled, approximate: after any of these
- *	..._[l], ..._[b], ..._[c], ..._[a], ..._[p], ..._[v]	the kind, as for
- *FORMAT_ANNOTATE_KIND
+ *	..._[l], ..._[b], ..._[c], ..._[a], ..._[p], ..._[v]
+ *				the kind, as for FORMAT_ANNOTATE_KIND
  */
 struct label {
 	struct format_function function; /**< Its strings point into `text`. */

@@ -108,7 +108,9 @@ static size_t search_offsets(struct interpreter *interpreter,
 	size_t bytes = 2 * interpreter->opcode_count, found = 0;
 
 	for (size_t at = 0; at + bytes <= part->len; at += 2) {
-		if (part->bytes[at] || part->bytes[at + 1])
+		/* A zero and no other one, which files have most of. */
+		if (part->bytes[at] || part->bytes[at + 1] ||
+		    !(part->bytes[at + 2] | part->bytes[at + 3]))
 			continue;
 		memcpy(words, part->bytes + at, bytes);
 		if (!is_offsets(interpreter, words))

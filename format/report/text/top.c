@@ -181,11 +181,11 @@ static void print_texts(const struct call_tree_label *label, const struct widths
 	const char *name = write_name(label, text);
 	int name_len = (int)strlen(name), len;
 	const char *location = location_of(label, &len);
-	int kept = name_len;
+	/* Without a location its column is the name's, too. */
+	int room = widths->name + (len ? 0 : 2 + widths->location), kept = name_len;
 
-	if (widths->cuts && name_len > widths->name) {
-		kept = (int)format_text_cut(name, (size_t)name_len,
-					    (size_t)(widths->name - CUT_LEN));
+	if (widths->cuts && name_len > room) {
+		kept = (int)format_text_cut(name, (size_t)name_len, (size_t)(room - CUT_LEN));
 		fprintf(file, "%.*s" CUT, kept, name);
 		kept += CUT_LEN;
 	} else {
