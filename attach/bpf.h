@@ -194,8 +194,9 @@ typedef bool attach_sampler_take(void *context, void *thread,
 bool attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *image,
 			  attach_sampler_take *take, void *context);
 
-/** Whether the last drain found more than half of the ring in use. */
-bool attach_sampler_is_filling(const struct attach_sampler *sampler);
+/** @return The part of the ring that the last drain found in use, from 0; above 1 if copies came in
+ *  meanwhile. */
+double attach_sampler_fill(const struct attach_sampler *sampler);
 
 /**
  * Whether the kernel now allows too few samples a second: ticks are lost then that no plan counts.

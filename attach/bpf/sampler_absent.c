@@ -80,10 +80,10 @@ bool attach_sampler_is_slowed(const struct attach_sampler *sampler)
 	return false;
 }
 
-bool attach_sampler_is_filling(const struct attach_sampler *sampler)
+double attach_sampler_fill(const struct attach_sampler *sampler)
 {
 	(void)sampler;
-	return false;
+	return 0;
 }
 
 bool attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *image,

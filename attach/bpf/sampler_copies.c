@@ -145,7 +145,7 @@ bool attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *i
 	return ring_buffer__consume(sampler->ring) != -ECANCELED;
 }
 
-bool attach_sampler_is_filling(const struct attach_sampler *sampler)
+double attach_sampler_fill(const struct attach_sampler *sampler)
 {
-	return sampler->drained_bytes > sampler->ring_bytes / 2;
+	return (double)sampler->drained_bytes / (double)sampler->ring_bytes;
 }

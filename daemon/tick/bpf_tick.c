@@ -17,8 +17,11 @@ enum {
 	DRAIN_MIN_NS = 10 * 1000 * 1000,
 	DRAIN_MAX_NS = 50 * 1000 * 1000,
 	/* The same once there was no news for CALM_AFTER_NS: copies hold all that they need. */
-	DRAIN_CALM_NS = 100 * 1000 * 1000,
+	DRAIN_CALM_NS = 200 * 1000 * 1000,
 	CALM_AFTER_NS = 2 * 1000 * 1000 * 1000,
+	/* Not if one drain finds more than one in this many bytes of the ring in use: the next one,
+	 * four times as long after, may find it full. */
+	CALM_FILL = 8,
 	/* For this time after news (new threads, or memory that copies lacked), drain more
 	 * often. */
 	UNSETTLED_NS = 250 * 1000 * 1000,
@@ -49,7 +52,8 @@ uint64_t bpf_tick_next_ns(const struct recorder *recorder, uint64_t now_ns)
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
 	uint64_t ns = DRAIN_TICKS * period_ns, max_ns = DRAIN_MAX_NS;
 
-	if (now_ns >= recorder->unsettled_ns + CALM_AFTER_NS)
+	if (now_ns >= recorder->unsettled_ns + CALM_AFTER_NS &&
+	    attach_sampler_fill(recorder->sampler) * CALM_FILL <= 1)
 		max_ns = DRAIN_CALM_NS;
 	if (now_ns < recorder->unsettled_ns || now_ns < recorder->new_threads_ns)
 		return now_ns + (period_ns > UNSETTLED_MIN_NS ? period_ns : UNSETTLED_MIN_NS);
@@ -463,7 +467,7 @@ bool bpf_tick_take(struct recorder *recorder)
 	recorder->after_ns = 0;
 	if (!attach_sampler_drain(recorder->sampler, recorder->image, take_copy, recorder))
 		return false;
-	if (attach_sampler_is_filling(recorder->sampler))
+	if (attach_sampler_fill(recorder->sampler) > 0.5)
 		note_news(recorder); /* drain more often for a while */
 	return true;
 }

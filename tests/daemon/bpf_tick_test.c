@@ -23,10 +23,13 @@ static size_t timing_count;
 /* Ticks that were owed when each was decoded. */
 static uint32_t weights[8];
 static size_t decoded;
+static double ring_fill;
+
+#define SECOND ((uint64_t)1000000000)
 
 bool __wrap_attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *image,
 				 attach_sampler_take *take, void *context);
-bool __wrap_attach_sampler_is_filling(const struct attach_sampler *sampler);
+double __wrap_attach_sampler_fill(const struct attach_sampler *sampler);
 void *__wrap_attach_sampler_known(struct attach_sampler *sampler);
 int __wrap_attach_process_fetch(const struct attach_process *process, struct attach_image *image,
 				struct failure *why);
@@ -54,10 +57,10 @@ bool __wrap_attach_sampler_drain(struct attach_sampler *sampler, struct attach_i
 	return true;
 }
 
-bool __wrap_attach_sampler_is_filling(const struct attach_sampler *sampler)
+double __wrap_attach_sampler_fill(const struct attach_sampler *sampler)
 {
 	(void)sampler;
-	return false;
+	return ring_fill;
 }
 
 void *__wrap_attach_sampler_known(struct attach_sampler *sampler)
@@ -520,6 +523,25 @@ static void judges_no_stops_without_cause(void **state)
 	assert_false(copies.is_inconsistent_by_stops);
 }
 
+/* Without news the kernel may keep copies for longer, but only where its ring has room for them. */
+static void drains_seldom_where_all_is_calm(void **state)
+{
+	struct daemon_options options = { .rate_hz = 99 };
+	struct recorder recorder = { .options = &options, .unsettled_ns = 10 * SECOND };
+
+	(void)state;
+	ring_fill = 0.1;
+	assert_int_equal(9 * SECOND + SECOND / 99, bpf_tick_next_ns(&recorder, 9 * SECOND));
+	assert_int_equal(11 * SECOND + SECOND / 20, bpf_tick_next_ns(&recorder, 11 * SECOND));
+	assert_int_equal(12 * SECOND + SECOND / 5, bpf_tick_next_ns(&recorder, 12 * SECOND));
+	ring_fill = 0.13;
+	assert_int_equal(12 * SECOND + SECOND / 20, bpf_tick_next_ns(&recorder, 12 * SECOND));
+	ring_fill = 0;
+	options.rate_hz = 1000;
+	assert_int_equal(12 * SECOND + SECOND / 1000 * 32,
+			 bpf_tick_next_ns(&recorder, 12 * SECOND));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +556,7 @@ int main(void)
 		cmocka_unit_test(goes_on_with_stops_that_show_more),
 		cmocka_unit_test(takes_copies_where_stops_show_no_more),
 		cmocka_unit_test(judges_no_stops_without_cause),
+		cmocka_unit_test(drains_seldom_where_all_is_calm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
