@@ -45,10 +45,11 @@ static void take_processor(void)
 bool worker_start(const char *work, const char *folder, const char *profile, int seconds,
 		  struct worker *ret_worker)
 {
+	static unsigned serial;
 	char text[16];
 
 	*ret_worker = (struct worker){ .work = work };
-	snprintf(ret_worker->path, sizeof(ret_worker->path), "%s/count%d", folder, profile != NULL);
+	snprintf(ret_worker->path, sizeof(ret_worker->path), "%s/count%u", folder, serial++);
 	snprintf(text, sizeof(text), "%d", seconds);
 	if (!map_count(ret_worker))
 		return false;
