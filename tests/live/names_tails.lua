@@ -1,5 +1,6 @@
--- Runs names_encoder.lua for some seconds; with "gone" once its main chunk has been collected.
-package.path = arg[0]:match("^.*/") .. "?.lua;" .. package.path
+-- Runs names_encoder.lua for some seconds; with "gone" once its main chunk has been collected. Else package.preload
+-- holds it: what a stack happens to hold may be collected at any time.
+package.preload.names_encoder = assert(loadfile(arg[0]:match("^.*/") .. "names_encoder.lua"))
 local encoder = require("names_encoder")
 local seconds, how = tonumber(arg[1]), arg[2]
 local values = {}
@@ -7,6 +8,7 @@ for i = 1, 20 do
 	values[i] = { name = "item " .. i, list = { i, 2 * i, true, { deep = { i, "x" } } }, flag = i % 2 == 0 }
 end
 if how == "gone" then
+	package.preload.names_encoder = nil
 	encoder.encode_all(encoder, values)
 	collectgarbage()
 	collectgarbage()
