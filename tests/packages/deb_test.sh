@@ -40,13 +40,12 @@ trap 'exit 130' INT TERM HUP
 # list_files: what the root has that its lower one has not, but for what dpkg and apt note of packages, and what a program
 # leaves for all. It is read where the root keeps it: others may change the lower one meanwhile.
 list_files() {
-	local path
+	local kind path
 	(cd "$WORK/upper" && find . \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \
-		-o -path ./run \) -prune -o -type d -print) | while read -r path; do
-		[[ -d $lower/$path ]] || echo "folder $path"
-	done | sort
-	(cd "$WORK/upper" && find . \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \
-		-o -path ./run \) -prune -o ! -type d -printf '%M %u %s %p\n' | sort)
+		-o -path ./run \) -prune -o -type d -printf 'folder %p\n' -o -printf '%M %u %s %p\n') |
+		while read -r kind path; do
+			[[ $kind == folder && -d $lower/$path ]] || echo "$kind $path"
+		done | LC_ALL=C sort
 }
 
 # By the command of the README.
@@ -107,6 +106,6 @@ kill "$PID"
 PID=
 check "apt removes it" remove
 list_files >"$WORK/after"
-check "it was all in /usr" bash -c "! comm -13 '$WORK/before' '$WORK/between' | grep -v ' ./usr/'"
+check "it was all in /usr" bash -c "! LC_ALL=C comm -13 '$WORK/before' '$WORK/between' | grep -v ' ./usr/'"
 check "it leaves nothing" diff "$WORK/before" "$WORK/after"
 exit $FAILED
