@@ -165,14 +165,26 @@ def is_unreadable(ljreport, profile):
     return subprocess.run([ljreport, "-f", "counters", profile], stdout=subprocess.DEVNULL).returncode != 0
 
 
+def await_written(path, recorder):
+    """Until a recorder has written something; on a busy machine its start takes a while."""
+    end = time.monotonic() + AT_ONCE_S
+    while time.monotonic() < end and recorder.poll() is None:
+        if os.path.exists(path) and os.path.getsize(path) > 0:
+            return
+        time.sleep(0.01)
+
+
+# Half of the programs at any moment from the recorder's start, the others once there is something to read.
 def killed(ljrecord, ljreport, profile, count, *program):
     kept = stuck = failed = unreadable = read = 0
-    for _ in range(int(count)):
+    for number in range(int(count)):
         target = start(program)
         if os.path.exists(profile):
             os.unlink(profile)
         recorder = subprocess.Popen([ljrecord, "-q", "-F", "9999", "-p", str(target.pid), "-o", profile],
                                     stderr=subprocess.PIPE)
+        if number % 2:
+            await_written(profile, recorder)
         time.sleep(random.random() * 0.2)
         target.kill()
         try:
