@@ -18,7 +18,7 @@ void luajit_files_destroy(struct luajit_files *files);
 
 enum luajit_answer {
 	LUAJIT_FOUND,
-	LUAJIT_NONE, /**< Also for a kernel thread, a zombie, and a process that has ended. */
+	LUAJIT_NONE,   /**< Also for a kernel thread, a zombie, and a process that has ended. */
 	LUAJIT_DENIED, /**< The process could not be read, or memory or descriptors ran out. */
 	/** A file that has "lua" in its path cannot be opened. Other such files count as ones
 	 * without LuaJIT. */

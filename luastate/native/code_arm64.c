@@ -60,7 +60,7 @@ static void take_address(struct native_decoder *decoder, uint32_t insn, uint64_t
 	if ((insn & 0x3a400000) == 0x28400000) /* ldp has a second register */
 		decoder->pages[insn >> 10 & 31] = 0;
 	if ((insn & 0x3a800000) == 0x28800000 || (insn & 0x3b200400) == 0x38000400)
-		decoder->pages[from] = 0; /* the address is written back */
+		decoder->pages[from] = 0;	 /* the address is written back */
 	if ((insn & 0x9f000000) == 0x90000000) { /* adrp */
 		int64_t pages = (int64_t)((uint64_t)field(insn, 5, 19) << 2 | (insn >> 29 & 3));
 

@@ -37,11 +37,12 @@ static const struct {
 
 enum { UNSEEN = sizeof(unseen) / sizeof(unseen[0]) };
 
-/* Each row has a third of the fields, and each field a third of the rows. At full length each row
- * has all of them; not with sanitizers, with which an image takes ten times as long. */
-enum { STEP = 3 };
-#ifndef SHIFTED_FULL_STEP
-enum { SHIFTED_FULL_STEP = 1 };
+/* Each row has a third of the fields, and each field a third of the rows; at full length each row
+ * has all of them. With sanitizers an image takes ten times as long: a third of both. */
+#ifdef SHIFTED_WITH_SANITIZERS
+enum { STEP = 9, FULL_STEP = 3 };
+#else
+enum { STEP = 3, FULL_STEP = 1 };
 #endif
 
 struct counts {
@@ -104,7 +105,7 @@ static void try_field(const struct luastate_layout *row, size_t field, struct co
 static void test_one_field(void **state)
 {
 	struct counts counts = { 0 };
-	const size_t step = test_is_full() ? SHIFTED_FULL_STEP : STEP;
+	const size_t step = test_is_full() ? FULL_STEP : STEP;
 	unsigned images = 0;
 
 	(void)state;
@@ -118,8 +119,8 @@ static void test_one_field(void **state)
 		      counts.results[PLAY_REFUSED], counts.results[PLAY_PARTIAL],
 		      counts.results[PLAY_RIGHT], counts.results[PLAY_WRONG]);
 	assert_int_equal(0, counts.bad);
-	/* What is listed as unseen is so. */
-	for (size_t i = 0; i < UNSEEN; i++)
+	/* What is listed as unseen is so, where enough is tried. */
+	for (size_t i = 0; i < UNSEEN && step <= 3; i++)
 		assert_true(counts.unseen[i] > 0);
 }
 
