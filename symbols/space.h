@@ -68,7 +68,7 @@ const struct symbols_mapping *symbols_space_find(const struct symbols_space *spa
 /**
  * Whether the file that a mapping of a live process shows cannot be opened: it may not be read, or
  * it was replaced or removed. Then CAP_CHECKPOINT_RESTORE opens it, which root has. Tries to open
- * it.
+ * it. Stopped window: no. Source: proc(5), /proc/pid/map_files.
  */
 bool symbols_space_lacks_file(struct symbols_space *space, size_t index);
 /** The maps as text, to keep with an image; borrowed until refresh. */

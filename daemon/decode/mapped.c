@@ -2,6 +2,8 @@
 /* Which part of which file is mapped at an address, and which build-id has the file? */
 #include "daemon/decode/mapped.h"
 
+#include "format/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -41,8 +43,9 @@ const struct format_mapping *target_find_mapping(struct daemon_target *target, u
 bool mapped_is_missing_luajit(struct symbols_space *space, size_t index)
 {
 	const struct symbols_mapping *mapping = symbols_space_get(space, index);
+	const char *slash = strrchr(mapping->path, '/');
 
-	return mapping->executable && strstr(mapping->path, "lua") &&
+	return mapping->executable && slash && strstr(slash, "lua") &&
 	       symbols_space_lacks_file(space, index);
 }
 
@@ -55,6 +58,7 @@ void mapped_add_hint(struct symbols_space *space, char *text, size_t len)
 			char path[MAPPED_PATH_MAX];
 
 			copy_path(symbols_space_get(space, i)->path, path);
+			format_clean_text(path, strlen(path)); /* a target chooses it */
 			snprintf(
 				text + used, len - used,
 				" (%s was replaced or removed while it ran: only root can open it)",

@@ -30,15 +30,18 @@ const struct format_mapping *target_find_mapping(struct daemon_target *target, u
 						 struct target_mapped *ret_mapped);
 
 /**
- * Whether a file of code that cannot be opened seems to be LuaJIT, by its path. Many programs go on
+ * Whether a file of code that cannot be opened seems to be LuaJIT, by its name. Many programs go on
  * with other libraries that an upgrade has replaced.
+ * Stopped window: no. May open the file.
  * @param index As for symbols_space_get().
  */
 bool mapped_is_missing_luajit(struct symbols_space *space, size_t index);
 
 /**
  * Append a hint to a message that a process has no LuaJIT, if the library may only be out of reach.
- * @param text Of @p len bytes.
+ * Stopped window: no. May open files.
+ * @param text A terminated string in @p len bytes; remains one. The path in it is safe for a
+ *        terminal.
  */
 void mapped_add_hint(struct symbols_space *space, char *text, size_t len);
 

@@ -20,7 +20,7 @@ enum luajit_answer {
 	LUAJIT_FOUND,
 	LUAJIT_NONE,   /**< Also for a kernel thread, a zombie, and a process that has ended. */
 	LUAJIT_DENIED, /**< The process could not be read, or memory or descriptors ran out. */
-	/** A file that has "lua" in its path cannot be opened. Other such files count as ones
+	/** A file that has "lua" in its name cannot be opened. Other such files count as ones
 	 * without LuaJIT. */
 	LUAJIT_MISSING,
 };

@@ -101,7 +101,7 @@ static void add_entry(struct scan *scan, pid_t pid, const struct attach_names *n
 	put_entry(scan, scan->count - 1);
 }
 
-/* Of a process that most likely has LuaJIT the reason is more useful than of others. */
+/* The reason is most useful for a process that probably has LuaJIT. */
 static void note_denied(struct scan *scan, pid_t pid, const struct failure *why, bool has_luajit)
 {
 	if (!scan->denied++ || has_luajit) {
