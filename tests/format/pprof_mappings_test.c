@@ -4,14 +4,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <cmocka.h>
 
 #include "chains.h"
 #include "format/profile/aggregator.h"
-#include "pprof.pb-c.h"
+#include "pprof_file.h"
 
 enum { LIBRARY_BYTES = 0x3000 };
 
@@ -50,37 +48,6 @@ static void add_mapped(struct format_profile *profile, const char *name,
 						  .mapping = mapping };
 
 	add(profile, &function, 0, count);
-}
-
-static FILE *print(const struct format_profile *profile)
-{
-	FILE *file = tmpfile();
-	struct failure why;
-
-	assert_non_null(file);
-	assert_int_equal(0, format_report_find("pprof")->print(
-				    profile, &(struct format_report_options){ 0 }, file, &why));
-	rewind(file);
-	return file;
-}
-
-/** As a reader decodes it that knows nothing of us. */
-static Pprof__Profile *decode(FILE *file)
-{
-	enum { MORE = 1 << 16 };
-	uint8_t bytes[MORE];
-	gzFile packed = gzdopen(dup(fileno(file)), "rb");
-	Pprof__Profile *message;
-	int len;
-
-	assert_non_null(packed);
-	len = gzread(packed, bytes, MORE);
-	gzclose(packed);
-	assert_in_range(len, 1, MORE - 1);
-	message = pprof__profile__unpack(NULL, (size_t)len, bytes);
-	assert_non_null(message);
-	rewind(file);
-	return message;
 }
 
 static const char *text_of(const Pprof__Profile *message, int64_t id)
@@ -148,7 +115,7 @@ static struct format_profile *make_profile(void)
 
 static void expect_profile(FILE *file)
 {
-	Pprof__Profile *message = decode(file);
+	Pprof__Profile *message = pprof_file_decode(file);
 	const Pprof__Location *location;
 
 	assert_int_equal(2, message->n_mapping);
@@ -173,7 +140,7 @@ static void expect_profile(FILE *file)
 static void test_one_for_each_file(void **state)
 {
 	struct format_profile *profile = make_profile();
-	FILE *file = print(profile);
+	FILE *file = pprof_file_print(profile);
 
 	(void)state;
 	expect_profile(file);
@@ -184,14 +151,14 @@ static void test_one_for_each_file(void **state)
 static void test_there_and_back(void **state)
 {
 	struct format_profile *profile = make_profile();
-	FILE *file = print(profile), *again;
+	FILE *file = pprof_file_print(profile), *again;
 	struct failure why;
 	char *text;
 
 	(void)state;
 	format_profile_destroy(profile);
 	assert_int_equal(0, format_profile_read(file, &profile, &why));
-	again = print(profile);
+	again = pprof_file_print(profile);
 	expect_profile(again);
 	format_profile_destroy(profile);
 	/* In what people read, a function is one. */
@@ -206,7 +173,7 @@ static void test_adding_up(void **state)
 {
 	const struct format_mapping elsewhere = library_at(0x7c0000001000, old_id);
 	struct format_profile *profile = make_profile(), *sum;
-	FILE *files[2] = { print(profile) }, *file;
+	FILE *files[2] = { pprof_file_print(profile) }, *file;
 	struct failure why;
 	Pprof__Profile *message;
 
@@ -214,16 +181,16 @@ static void test_adding_up(void **state)
 	format_profile_destroy(profile);
 	profile = format_profile_create(&why);
 	add_mapped(profile, "work", &elsewhere, 0x100, 16);
-	files[1] = print(profile);
+	files[1] = pprof_file_print(profile);
 	format_profile_destroy(profile);
 	sum = format_profile_create(&why);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(0, format_profile_add(sum, files[i], &why));
 		fclose(files[i]);
 	}
-	file = print(sum);
+	file = pprof_file_print(sum);
 	expect_profile(file);
-	message = decode(file);
+	message = pprof_file_decode(file);
 	assert_int_equal(3, message->n_sample);
 	assert_int_equal(1 + 2 + 16, message->sample[0]->value[0]);
 	pprof__profile__free_unpacked(message, NULL);
@@ -262,8 +229,8 @@ static void test_recording(void **state)
 	assert_int_equal(0, format_functions_add(functions, &function, &frame.function, &why));
 	assert_int_equal(0x7e0000001000, format_functions_get(functions, 1)->mapping->start);
 	assert_int_equal(0, aggregator_sample(&aggregator, &sample, &why));
-	file = print(aggregator.profile);
-	message = decode(file);
+	file = pprof_file_print(aggregator.profile);
+	message = pprof_file_decode(file);
 	assert_int_equal(1, message->n_sample);
 	assert_int_equal(2, message->sample[0]->value[0]);
 	assert_int_equal(1, message->n_mapping);
@@ -293,8 +260,8 @@ static void test_stream(void **state)
 	chains_commit(&chains);
 	rewind(chains.file);
 	assert_int_equal(0, format_profile_read(chains.file, &profile, &why));
-	file = print(profile);
-	message = decode(file);
+	file = pprof_file_print(profile);
+	message = pprof_file_decode(file);
 	assert_int_equal(0, location_of(message, "main", 0)->address);
 	assert_int_equal(0, location_of(message, "encode", 0)->address);
 	pprof__profile__free_unpacked(message, NULL);
@@ -356,7 +323,7 @@ static FILE *make_foreign(void)
 
 static void expect_foreign(FILE *file)
 {
-	Pprof__Profile *message = decode(file);
+	Pprof__Profile *message = pprof_file_decode(file);
 	const Pprof__Location *location;
 	const Pprof__Mapping *mapping;
 
@@ -402,7 +369,7 @@ static void test_foreign(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(0, format_profile_read(file, &profile, &why));
-		again = print(profile);
+		again = pprof_file_print(profile);
 		expect_foreign(again);
 		format_profile_destroy(profile);
 		fclose(file);
@@ -433,9 +400,9 @@ static void test_named_only(void **state)
 	profile = format_profile_create(&why);
 	add(profile, &function, 0, 1);
 	for (int i = 0; i < 2; i++) {
-		file = print(profile);
+		file = pprof_file_print(profile);
 		format_profile_destroy(profile);
-		message = decode(file);
+		message = pprof_file_decode(file);
 		assert_int_equal(1, message->n_mapping);
 		assert_string_equal("[anon]", text_of(message, message->mapping[0]->filename));
 		assert_int_equal(0, message->mapping[0]->memory_limit);

@@ -4,15 +4,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <cmocka.h>
 
 #include "chains.h"
 #include "format/pprof/pprof.h"
 #include "format/profile/profile_internal.h"
-#include "pprof.pb-c.h"
+#include "pprof_file.h"
 
 /* ---- Profiles --------------------------------------------------------------------------- */
 
@@ -93,17 +91,6 @@ static void expect_order(const struct format_profile *profile, const char *expec
 
 /* ---- Files ------------------------------------------------------------------------------ */
 
-static FILE *print(const struct format_profile *profile)
-{
-	FILE *file = tmpfile();
-	struct failure why;
-
-	assert_non_null(file);
-	assert_int_equal(0, format_report_find("pprof")->print(
-				    profile, &(struct format_report_options){ 0 }, file, &why));
-	return file;
-}
-
 static void add_file(struct format_profile *profile, FILE *file)
 {
 	struct failure why;
@@ -118,25 +105,6 @@ static struct format_profile *read_back(FILE *file)
 
 	add_file(profile, file);
 	return profile;
-}
-
-static Pprof__Profile *unpack(FILE *file)
-{
-	enum { MORE = 1 << 16 };
-	uint8_t bytes[MORE];
-	Pprof__Profile *message;
-	gzFile packed;
-	int len;
-
-	rewind(file);
-	packed = gzdopen(dup(fileno(file)), "rb");
-	assert_non_null(packed);
-	len = gzread(packed, bytes, MORE);
-	gzclose(packed);
-	assert_in_range(len, 1, MORE - 1);
-	message = pprof__profile__unpack(NULL, (size_t)len, bytes);
-	assert_non_null(message);
-	return message;
 }
 
 static FILE *pack(const Pprof__Profile *message)
@@ -171,7 +139,7 @@ static char **order_in(Pprof__Profile *message)
 static void test_there_and_back(void **state)
 {
 	struct format_profile *profile = make_ordered(), *back;
-	FILE *file = print(profile), *again;
+	FILE *file = pprof_file_print(profile), *again;
 
 	(void)state;
 	expect_order(profile, in_order);
@@ -181,7 +149,7 @@ static void test_there_and_back(void **state)
 	assert_int_equal(306, back->timeline.count);
 	expect_order(back, in_order);
 	/* Converted once more. */
-	again = print(back);
+	again = pprof_file_print(back);
 	format_profile_destroy(back);
 	back = read_back(again);
 	expect_order(back, in_order);
@@ -199,7 +167,7 @@ static void test_adding_up(void **state)
 				    "a x1 @900002 7000\nb x1 @900501 7000\na x2 @900502 900\n"
 				    "c x1 @1800001 7000\nb x300 @1800001 7000\na x1 @1800002 0\n";
 	struct format_profile *profile = make_ordered(), *back = make(FORMAT_ORDER_NEEDED);
-	FILE *file = print(profile), *folded = chains_file_of("a 7\n", 4);
+	FILE *file = pprof_file_print(profile), *folded = chains_file_of("a 7\n", 4);
 
 	(void)state;
 	add_file(back, file);
@@ -232,8 +200,8 @@ static void test_edited_by_others(void **state)
 {
 	static char other[] = "other";
 	struct format_profile *profile = make_ordered();
-	FILE *file = print(profile);
-	Pprof__Profile *message = unpack(file);
+	FILE *file = pprof_file_print(profile);
+	Pprof__Profile *message = pprof_file_decode(file);
 	Pprof__Sample *first = message->sample[0];
 	char **order = order_in(message), *kept = *order;
 
@@ -277,8 +245,8 @@ static struct format_profile *read_message(const Pprof__Profile *message)
 static void test_damaged(void **state)
 {
 	struct format_profile *profile = make_ordered();
-	FILE *file = print(profile);
-	Pprof__Profile *message = unpack(file);
+	FILE *file = pprof_file_print(profile);
+	Pprof__Profile *message = pprof_file_decode(file);
 	char *letters = *order_in(message) + strlen(PPROF_ORDER);
 	size_t len = strlen(letters);
 	unsigned fits = 0;
@@ -326,7 +294,7 @@ static void test_too_long(void **state)
 	assert_false(format_profile_has_order(profile));
 	assert_null(profile->timeline.bytes);
 	assert_int_equal(samples, profile->samples);
-	file = print(profile);
+	file = pprof_file_print(profile);
 	back = read_back(file);
 	assert_int_equal(samples, back->samples);
 	assert_false(format_profile_has_order(back));
