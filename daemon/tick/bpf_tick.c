@@ -47,13 +47,22 @@ enum {
 	END_PATIENCE_NS = 250 * 1000 * 1000,
 };
 
+static bool awaits_vm(const struct recorder_target *of)
+{
+	return of->awaits_vm && !entry_has_vm(of);
+}
+
 uint64_t bpf_tick_next_ns(const struct recorder *recorder, uint64_t now_ns)
 {
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
 	uint64_t ns = DRAIN_TICKS * period_ns, max_ns = DRAIN_MAX_NS;
 
-	if (now_ns >= recorder->unsettled_ns + CALM_AFTER_NS &&
-	    attach_sampler_fill(recorder->sampler) * CALM_FILL <= 1)
+	/* A new command has no samples that would wake us for its interpreter. */
+	if (recorder_any(recorder, awaits_vm))
+		max_ns = DRAIN_MIN_NS;
+	else if (now_ns >= recorder->begin_ns + CALM_AFTER_NS &&
+		 now_ns >= recorder->unsettled_ns + CALM_AFTER_NS &&
+		 attach_sampler_fill(recorder->sampler) * CALM_FILL <= 1)
 		max_ns = DRAIN_CALM_NS;
 	if (now_ns < recorder->unsettled_ns || now_ns < recorder->new_threads_ns)
 		return now_ns + (period_ns > UNSETTLED_MIN_NS ? period_ns : UNSETTLED_MIN_NS);

@@ -710,6 +710,10 @@ commands() {
 	error 3 'no LuaJIT was found' -o "$out" -- sleep 2
 	cmp -s "$out" "$work/kept" || fail 'a longer command without LuaJIT has overwritten a file'
 	rm -f "$out"
+	# A shell's program is sampled soon after its exec: 50 samples are possible, fewer than half
+	# means that the recorder slept.
+	run 0 -q -o "$out" -- sh -c "id -u >/dev/null; exec luajit $all/busy.lua 0.5"
+	[ "$(samples_in "$out")" -ge 25 ] || fail "shell's program: $(samples_in "$out") of 50 samples"
 	error 7 'ended before the first sample' -o "$out" -- false
 	error 7 'ended before the first sample' -o "$out" -- sh -c 'kill -KILL $$'
 	# What it exits with is its own.
