@@ -36,6 +36,13 @@ int attach_image_add(struct attach_image *image, struct remote_addr address, con
 		     size_t len, struct failure *why);
 
 /**
+ * Add the ranges of a record, see attach/bpf_program.h.
+ * @param bytes Hostile: @p len bytes, aligned to 8.
+ * @return false if memory ran out or the ranges are damaged; the image has those before.
+ */
+bool attach_image_add_ranges(struct attach_image *image, const void *bytes, size_t len);
+
+/**
  * Find the first part of [address, address+len), as far as one range holds it.
  * @return Borrowed bytes, or NULL; *ret_len is the number of bytes, at most @p len.
  */

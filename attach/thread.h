@@ -150,16 +150,68 @@ bool attach_was_interrupted(const struct attach_reader *reader,
 			    const struct attach_registers *regs);
 
 /**
- * Decides what a stop reads. The stop calls plan() with the registers and the ranges of the earlier
- * rounds; plan() asks for more with attach_image_want(). Stopped window: yes, so plan() only
- * computes addresses.
- * @return true if it wants another round.
+ * Reads memory for a copy that follows pointers. Most of what it reads, the last copy of the same
+ * thread has read too, so the fetcher reads all of that at once. Other memory it reads by the page.
  */
+struct attach_fetcher;
+
+enum {
+	/* Pieces that are read at once, and their bytes. */
+	ATTACH_PIECES = 64,
+	ATTACH_PIECES_BYTES = 256 << 10,
+};
+
+/** What to read at once; zero-initialise. */
+struct attach_pieces {
+	struct {
+		uint64_t start;
+		uint32_t len;
+	} piece[ATTACH_PIECES]; /**< Ascending, without overlap. */
+	uint32_t count;
+};
+
+int attach_fetcher_create(struct attach_fetcher **ret_fetcher, struct failure *why);
+void attach_fetcher_destroy(struct attach_fetcher *fetcher);
+
+/**
+ * Begin a copy, and read the pieces at once. Stopped window: yes, one system call.
+ * @param process, pieces Borrowed until attach_fetcher_end().
+ * Source: process_vm_readv(2).
+ */
+void attach_fetcher_begin(struct attach_fetcher *fetcher, const struct attach_process *process,
+			  const struct attach_pieces *pieces);
+
+/** The same, with memory from a reader, which is borrowed for the copy. */
+void attach_fetcher_begin_from(struct attach_fetcher *fetcher, const struct attach_reader *reader);
+
+/**
+ * Read [address, address+len). Stopped window: yes; at most two system calls.
+ * @return false if not all of it can be read; @p ret_bytes is then undefined.
+ */
+bool attach_fetch(struct attach_fetcher *fetcher, uint64_t address, void *ret_bytes, size_t len);
+
+/** Set the pieces for the thread's next copy, by what this one has read. Stopped window: no. */
+void attach_fetcher_end(struct attach_fetcher *fetcher, struct attach_pieces *ret_pieces);
+
+/** Decides what a stop reads: by copy(), or by plan(). */
 struct attach_planner {
+	/**
+	 * Copies what it reads with attach_fetch() to memory of its own. Stopped window: yes, so it
+	 * only follows pointers.
+	 */
+	void (*copy)(void *context, const struct attach_registers *registers,
+		     struct attach_fetcher *fetcher);
+	struct attach_fetcher *fetcher;
+	struct attach_pieces *pieces; /**< Of the thread: what the last copy read. */
+	/**
+	 * If there is no copy(): asks for ranges with attach_image_want(), by the registers and the
+	 * ranges of the earlier rounds. Stopped window: yes, so it only computes addresses.
+	 * @return true if it wants another round.
+	 */
 	bool (*plan)(void *context, struct attach_image *image, unsigned round);
 	void *context;
-	bool rehearses; /**< plan() may also run before the stop, with the registers of the last
-			   stop. */
+	bool rehearses; /**< It may also run before the stop, with the registers of the last stop.
+			 */
 };
 
 /** Times of one stop in nanoseconds. */

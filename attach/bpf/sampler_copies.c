@@ -30,18 +30,7 @@ static bool fill_image(struct attach_image *image, const struct attach_sampler_r
 	memcpy(block, record->registers, sizeof(record->registers));
 	if (attach_decode_registers(block, sizeof(block), attach_image_registers(image), &why) != 0)
 		return false;
-	for (size_t at = 0; len - at >= sizeof(struct attach_sampler_range);) {
-		const struct attach_sampler_range *range = (const void *)(bytes + at);
-		size_t room = len - at - sizeof(*range);
-
-		if (range->len > room ||
-		    image_append(image, range->start, range + 1, range->len, &why) != 0) {
-			*is_truncated = true;
-			break;
-		}
-		at += sizeof(*range) + range->len;
-		at += room - range->len < 8 ? room - range->len : -(size_t)range->len % 8;
-	}
+	*is_truncated |= !attach_image_add_ranges(image, bytes, len);
 	attach_image_order(image);
 	return true;
 }

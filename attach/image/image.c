@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How does an image keep what one stop read, as ranges over one arena? */
+#include "attach/bpf_program.h"
 #include "attach/image/image_internal.h"
 
 #include <errno.h>
@@ -298,6 +299,24 @@ static const struct image_range *find_range(const struct attach_image *image, ui
 			return note_hit(image, address, i);
 	}
 	return NULL;
+}
+
+bool attach_image_add_ranges(struct attach_image *image, const void *bytes, size_t len)
+{
+	struct failure why;
+
+	for (size_t at = 0; len - at >= sizeof(struct attach_sampler_range);) {
+		const struct attach_sampler_range *range =
+			(const void *)((const uint8_t *)bytes + at);
+		size_t room = len - at - sizeof(*range);
+
+		if (range->len > room ||
+		    image_append(image, range->start, range + 1, range->len, &why) != 0)
+			return false;
+		at += sizeof(*range) + range->len;
+		at += room - range->len < 8 ? room - range->len : -(size_t)range->len % 8;
+	}
+	return true;
 }
 
 const void *attach_image_peek(const struct attach_image *image, struct remote_addr address,

@@ -86,8 +86,9 @@ int attach_capture_asleep(const struct attach_process *process, struct attach_th
 	image->registers = (struct attach_registers){ .syscall = sleep.syscall };
 	image->registers.r[ATTACH_REG_PC] = sleep.pc;
 	image->registers.r[ATTACH_REG_SP] = sleep.sp;
-	if (process_read_rounds(process, planner, PROCESS_ROUNDS, image, why) != 0)
+	if (process_read_planned(process, planner, PROCESS_ROUNDS, image, why) != 0)
 		return -1;
+	process_end_reads(planner);
 	if (!attach_thread_sleeps_on(thread, &sleep))
 		return failure_set(why,
 				   process_thread_ended(process->pid, thread->tid)

@@ -288,17 +288,28 @@ static int read_ranges(const struct attach_process *process, struct attach_image
 	return 0;
 }
 
-int process_read_rounds(const struct attach_process *process, const struct attach_planner *planner,
-			unsigned rounds, struct attach_image *image, struct failure *why)
+int process_read_planned(const struct attach_process *process, const struct attach_planner *planner,
+			 unsigned rounds, struct attach_image *image, struct failure *why)
 {
 	bool more = true;
 
+	if (planner->copy) {
+		attach_fetcher_begin(planner->fetcher, process, planner->pieces);
+		planner->copy(planner->context, &image->registers, planner->fetcher);
+		return 0;
+	}
 	for (unsigned round = 0; more && round < rounds; round++) {
 		more = planner->plan(planner->context, image, round);
 		if (read_ranges(process, image, why) != 0)
 			return -1;
 	}
 	return 0;
+}
+
+void process_end_reads(const struct attach_planner *planner)
+{
+	if (planner->copy)
+		attach_fetcher_end(planner->fetcher, planner->pieces);
 }
 
 /* Make the reads once before the stop, with the registers of the last stop, and discard the result.
@@ -316,7 +327,8 @@ static int rehearse(const struct attach_process *process, const struct attach_th
 	    clock_now_ns() < thread->last_stop_ns + REHEARSAL_REST_NS)
 		return 0;
 	image->registers = thread->registers;
-	process_read_rounds(process, planner, REHEARSED_ROUNDS, image, why);
+	process_read_planned(process, planner, REHEARSED_ROUNDS, image, why);
+	process_end_reads(planner);
 	attach_image_clear(image);
 	if (process_thread_sleep(thread, &sleep) == ATTACH_BLOCKED)
 		return failure_set(why, FAILURE_ASLEEP, 0, thread->tid, 0, "stop the thread");
@@ -330,7 +342,7 @@ static int read_all(const struct attach_process *process, struct attach_thread *
 	if (attach_read_registers(thread->tid, &image->registers, why) != 0)
 		return -1;
 	registers_restart_wait(thread->tid, status, &image->registers, is_prompt);
-	return process_read_rounds(process, planner, PROCESS_ROUNDS, image, why);
+	return process_read_planned(process, planner, PROCESS_ROUNDS, image, why);
 }
 
 /* We still trace a thread that did not stop in time, or that was killed while stopped. Let it go as
@@ -474,6 +486,7 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	if (thread->shares_processor || ret_timing->stop_ns >= SPIN_NS)
 		thread->shares_processor = turn_shares_processor(thread);
 	if (ret == 0) {
+		process_end_reads(planner);
 		thread->registers = image->registers;
 		thread->last_stop_ns = last_stop_ns;
 	}

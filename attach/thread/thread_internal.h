@@ -39,9 +39,16 @@ uint64_t process_count_runs(pid_t tid);
 enum attach_thread_state process_thread_sleep(const struct attach_thread *thread,
 					      struct attach_sleep *ret_sleep);
 
-/** Read what a planner asks for, in rounds. @return As attach_process_fetch(). */
-int process_read_rounds(const struct attach_process *process, const struct attach_planner *planner,
-			unsigned rounds, struct attach_image *image, struct failure *why);
+/**
+ * Read what a planner asks for.
+ * @param rounds The most, of a planner that has rounds.
+ * @return As attach_process_fetch().
+ */
+int process_read_planned(const struct attach_process *process, const struct attach_planner *planner,
+			 unsigned rounds, struct attach_image *image, struct failure *why);
+
+/** Call after the reads. Stopped window: no. */
+void process_end_reads(const struct attach_planner *planner);
 
 /** Rounds of reads for one image. The first reads known ranges; each further round reads what the
  *  last one points to. This is one round more than luastate's planner has stages; the steady state
