@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "attach/bpf.h"
+#include "attach/thread.h"
 #include "luastate/bpf/sampler_plan.h"
 #include "luastate/luastate.h"
 
@@ -91,6 +92,24 @@ bool luastate_plan(void *context, struct attach_image *image, unsigned round);
  */
 void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image,
 			 struct attach_image *after);
+
+/** Copies threads by a plan, with the rules of the BPF program. */
+struct luastate_copier;
+
+int luastate_copier_create(struct luastate_copier **ret_copier, struct failure *why);
+void luastate_copier_destroy(struct luastate_copier *copier);
+
+/**
+ * Copy a thread into the copier's own memory. Stopped window: yes. Ends after the plan's budget.
+ * @param known Known prototypes: LUASTATE_BPF_KNOWN entries, see luastate_note_known().
+ * @param fetcher Reads the thread's memory.
+ */
+void luastate_copier_run(struct luastate_copier *copier, const struct luastate_bpf_plan *plan,
+			 const uint64_t *known, const struct attach_registers *registers,
+			 struct attach_fetcher *fetcher);
+
+/** Add what the last run has copied to an image. @return false if the image lacks memory for it. */
+bool luastate_copier_take(const struct luastate_copier *copier, struct attach_image *image);
 
 /** The BPF program that copies threads, for attach_sampler_create(). */
 struct attach_sampler_object luastate_bpf_object(void);

@@ -5,15 +5,9 @@
 
 #include <stdbool.h>
 
-#include <linux/bpf.h>
-
-#include <bpf/bpf_helpers.h>
-
 #include "luastate/bpf/sampler_plan.h"
 
 enum {
-	STACKS = 128, /* coroutines in one copy */
-	SEEN = 256,   /* entries of the hash table of coroutines, a power of 2 */
 	SEEN_TRIED = 4,
 	NEW_VMS = 2,   /* unknown VMs in one copy */
 	OTHER_VMS = 8, /* VMs in one copy from the plan's list of others */
@@ -23,12 +17,35 @@ enum {
 	/* The number of reads bounds the time of a copy. The size of a record does not: some reads
 	 * only inspect memory, and failed reads, which take many times as long, add no bytes. A
 	 * record that is full of functions needs a quarter of READS. */
-	READS = 16384,
 	FAILED_READS = 64,
 	PIECE_READS = 32, /* time of one read of a whole piece, in reads */
 	/* A record beyond this size is handed over, and the next part begins. */
 	PART_BYTES = ATTACH_SAMPLER_BYTES / 2,
-	LARGE_MAX = 1 << 20,
+};
+
+/* What a stop may copy where the kernel may not. */
+enum {
+#if defined(__bpf__)
+	STACKS = 128, /* coroutines in one copy */
+	SEEN = 256,   /* entries of the hash table of coroutines, a power of 2 */
+	READS = 16384,
+	LARGE_MAX = 1 << 20,   /* one range */
+	NATIVE_MIDDLE = 32768, /* copy_deep_native() copies what is deeper */
+	NATIVE_WORDS = 2048,   /* searched for the interpreter's C frames */
+	STACK_TOP = 8192,      /* the stack's end, which is searched for functions */
+	STACK_SLOTS = 512,     /* searched for functions in one stack */
+	RECORD_SLOTS = 2048,   /* searched in all stacks of one copy */
+#else
+	STACKS = 256,
+	SEEN = 1024,
+	READS = 65536,
+	LARGE_MAX = 4 << 20,
+	NATIVE_MIDDLE = 3 * ATTACH_SAMPLER_PIECE,
+	NATIVE_WORDS = NATIVE_MIDDLE / 8,
+	STACK_TOP = 16384,
+	STACK_SLOTS = 2048,
+	RECORD_SLOTS = 16384,
+#endif
 };
 
 /** The end of user space. */
@@ -77,36 +94,17 @@ struct work {
 	uint64_t end_ns;	       /* the copy ends at this time */
 	uint64_t current_G, current_L; /* the last VM that current_of() read, and its coroutine */
 	uint64_t functions[FUNCTIONS];
+#if !defined(__bpf__)
+	struct luastate_copier *copier;
+#endif
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, ATTACH_SAMPLER_THREADS);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, uint32_t);
-	__type(value, struct luastate_bpf_plan);
-} plans SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LUASTATE_BPF_KNOWN);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, uint32_t);
-	__type(value, uint64_t);
-} known_table SEC(".maps");
-
-/* The loader sets the number of entries to the number of processors. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, uint32_t);
-	__type(value, struct work);
-} works SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
-} records SEC(".maps");
+/* What the rules below call: how user memory is read, and where records go. */
+#if defined(__bpf__)
+#include "luastate/bpf/kernel.bpf.h"
+#else
+#include "luastate/bpf/native.h"
+#endif
 
 static bool is_pointer(uint64_t value)
 {
@@ -121,7 +119,7 @@ static void spend(struct work *work, uint32_t reads)
 /* End the copy if its time is over. Long steps call this between reads. */
 static void look_at_clock(struct work *work)
 {
-	if (bpf_ktime_get_ns() < work->end_ns)
+	if (now_ns() < work->end_ns)
 		return;
 	work->reads_left = 0;
 	work->record.is_late = 1;
@@ -134,7 +132,7 @@ static bool read_user(struct work *work, void *target, uint32_t len, uint64_t ad
 	if (!work->reads_left)
 		return false;
 	spend(work, 1);
-	if (bpf_probe_read_user(target, len, (const void *)address) == 0)
+	if (read_present(work, target, len, address))
 		return true;
 	spend(work, FAILED_READS);
 	return false;
@@ -153,7 +151,7 @@ static uint64_t read_word(struct work *work, uint64_t address, uint32_t size)
 }
 
 /* Copy at most a piece with one read. @return whether all of it is present. */
-__attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint64_t len)
+SUBPROGRAM int copy_piece(struct work *work, uint64_t start, uint64_t len)
 {
 	struct attach_sampler_record *record;
 	struct attach_sampler_range *range;
@@ -202,7 +200,7 @@ static void align(struct work *work)
 
 /* Copy the present part of a range: in pieces, and page by page from the first piece that is not
  * wholly present. */
-__attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t size)
+SUBPROGRAM int copy(struct work *work, uint64_t start, uint64_t size)
 {
 	uint64_t left = size;
 
@@ -218,7 +216,7 @@ __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t s
 		start += part;
 		left -= part;
 	}
-	for (int i = 0; i < 8 && left; i++) {
+	for (int i = 0; i < 2 * ATTACH_SAMPLER_PIECE / PAGE && left; i++) {
 		uint32_t part = PAGE - (start & (PAGE - 1));
 
 		if (left < part)
@@ -231,21 +229,25 @@ __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t s
 	return left == 0;
 }
 
+/* How many bytes of the record's ranges there are. */
+static uint64_t record_len(const struct work *work)
+{
+	uint64_t len = work->record.len;
+
+	hold(len);
+	return len < sizeof(work->record.bytes) ? len : sizeof(work->record.bytes);
+}
+
 /* Hand over the record so far, and start another part. Offsets into the record become invalid. */
-__attribute__((noinline)) int flush(struct work *work)
+SUBPROGRAM int flush(struct work *work)
 {
 	uint64_t len;
 
 	if (!work || work->record.part >= ATTACH_SAMPLER_PARTS - 1)
 		return 0;
-	len = work->record.len;
-	hold(len);
-	if (len > sizeof(work->record.bytes))
-		len = sizeof(work->record.bytes);
+	len = record_len(work);
 	work->record.has_more = 1;
-	if (bpf_ringbuf_output(&records, &work->record,
-			       __builtin_offsetof(struct attach_sampler_record, bytes) + len,
-			       BPF_RB_NO_WAKEUP) != 0) {
+	if (!hand_over(work, len)) {
 		work->is_lost = 1;
 		work->reads_left = 0;
 	}
@@ -287,7 +289,7 @@ static long copy_step(uint32_t i, void *context)
 }
 
 /* Copy the present part of a range of up to 1 MiB. @return whether all of it is present. */
-__attribute__((noinline)) int copy_large(struct work *work, uint64_t start, uint64_t size)
+SUBPROGRAM int copy_large(struct work *work, uint64_t start, uint64_t size)
 {
 	struct large large = {
 		.work = work, .start = start, .left = size, .step = ATTACH_SAMPLER_PIECE
@@ -297,10 +299,10 @@ __attribute__((noinline)) int copy_large(struct work *work, uint64_t start, uint
 		return 0;
 	align(work);
 	work->has_range = 0;
-	bpf_loop(LARGE_MAX / ATTACH_SAMPLER_PIECE, copy_step, &large, 0);
+	repeat(LARGE_MAX / ATTACH_SAMPLER_PIECE, copy_step, &large);
 	/* Copy the pages of the first piece that is not wholly present. */
 	large.step = PAGE;
-	bpf_loop(ATTACH_SAMPLER_PIECE / PAGE + 1, copy_step, &large, 0);
+	repeat(ATTACH_SAMPLER_PIECE / PAGE + 1, copy_step, &large);
 	return large.left == 0;
 }
 

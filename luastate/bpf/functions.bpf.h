@@ -6,9 +6,7 @@
 #include "luastate/bpf/stacks.bpf.h"
 
 enum {
-	STACK_SLOTS = 512,   /* searched for functions in one stack */
-	RECORD_SLOTS = 2048, /* searched in all stacks of one copy */
-	CONSTANTS = 24,	     /* copied of a new prototype */
+	CONSTANTS = 24, /* copied of a new prototype */
 	CONSTANT_BYTES = 40,
 	PROTO_MAX = 8192,
 	NAME_BYTES = 128,
@@ -79,12 +77,12 @@ static void copy_rest(struct work *work, uint64_t start, uint64_t size)
 /* Copy a prototype. An unknown one is copied whole, with the strings that name its callees, because
  * it may be garbage a moment later. A known one is copied only as far as decoding needs to identify
  * it. */
-__attribute__((noinline)) int copy_proto(struct work *work, const struct luastate_bpf_plan *plan,
-					 uint32_t vm_index, uint64_t proto)
+SUBPROGRAM int copy_proto(struct work *work, const struct luastate_bpf_plan *plan,
+			  uint32_t vm_index, uint64_t proto)
 {
 	struct constants constants = { .work = work };
 	const struct luastate_bpf_vm *vm;
-	uint64_t at, name, lines, size, key, *known;
+	uint64_t at, name, lines, size, key;
 	uint32_t slot;
 
 	if (!work || !plan || vm_index >= LUASTATE_BPF_VMS)
@@ -96,10 +94,9 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct luastat
 	size = copied_field(work, at + vm->proto_bytes, 4);
 	name = copied_field(work, at + vm->proto_name, vm->ref_size);
 	slot = luastate_bpf_known_slot(plan->salt, proto);
-	known = bpf_map_lookup_elem(&known_table, &slot);
 	key = luastate_bpf_known_key(plan->salt, proto, read_word(work, name + vm->string_hash, 4),
 				     size, copied_field(work, at + vm->proto_line, 4));
-	if (known && *known == key) {
+	if (known_at(work, slot) == key) {
 		lines = copied_field(work, at + vm->proto_lines, vm->ref_size);
 		if (lines > proto && lines < proto + size)
 			copy(work, lines,
@@ -121,7 +118,7 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct luastat
 		copy(work, name, vm->string_size);
 	constants.ref_size = vm->ref_size;
 	constants.string_size = vm->string_size;
-	bpf_loop(CONSTANTS, copy_constant, &constants, 0);
+	repeat(CONSTANTS, copy_constant, &constants);
 	return 0;
 }
 
@@ -175,8 +172,8 @@ static void copy_entered(struct scan *scan, const struct top *top, uint64_t base
 
 /* Copy the functions of the frames at a stack's end, innermost first, because these may be garbage
  * a moment later. */
-__attribute__((noinline)) int copy_functions(struct work *work,
-					     const struct luastate_bpf_plan *plan, uint32_t index)
+SUBPROGRAM int copy_functions(struct work *work, const struct luastate_bpf_plan *plan,
+			      uint32_t index)
 {
 	struct scan scan = { .work = work };
 	const struct top *top;
@@ -198,7 +195,7 @@ __attribute__((noinline)) int copy_functions(struct work *work,
 	scan.count = used < 2 * scan.vm->ref_size ? 0 : (used - 2 * scan.vm->ref_size) / 8 + 1;
 	copy_entered(&scan, top, top->used_end);
 	copy_entered(&scan, top, top->base);
-	bpf_loop(STACK_SLOTS, look_for_function, &scan, 0);
+	repeat(STACK_SLOTS, look_for_function, &scan);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
  * arch/arm64/include/uapi/asm/ptrace.h; LuaJIT v2.1 src/vm_x64.dasc and src/vm_arm64.dasc. */
 enum {
 #if defined(__TARGET_ARCH_x86)
+	REG_IP = 16,
 	REG_SP = 19,
 	REG_LUA_BASE = 12, /* rdx */
 	REG_LUA_PC = 5,	   /* rbx */
@@ -25,19 +26,16 @@ enum {
 };
 
 enum {
-	NATIVE_MIDDLE = 32768, /* copy_deep_native() copies what is deeper */
 	NATIVE_MAX = LARGE_MAX,
-	NATIVE_WORDS = 2048, /* searched for the interpreter's C frames */
 	STACK_SLACK = 1024,
 	STACK_MAX = 66000 * 8, /* LUAI_MAXSTACK, 65500 slots, and LuaJIT's extra slots */
-	STACK_TOP = 8192,      /* the stack's end, which is searched for functions */
 	STACK_BYTES = 8 << 20, /* assumed size of a native stack whose end is unknown */
 };
 
 /** The bits of a 64-bit slot that are an object's address. */
 #define OBJECT_MASK (((uint64_t)1 << 47) - 1)
 
-__attribute__((noinline)) int copy_native(struct work *work, const struct luastate_bpf_plan *plan)
+SUBPROGRAM int copy_native(struct work *work, const struct luastate_bpf_plan *plan)
 {
 	uint64_t sp, start, page, end, limit;
 
@@ -75,7 +73,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct luasta
 }
 
 /* Copy the part of the native stack beyond NATIVE_MIDDLE, after the search for C frames. */
-__attribute__((noinline)) int copy_deep_native(struct work *work)
+SUBPROGRAM int copy_deep_native(struct work *work)
 {
 	uint64_t start, end;
 
@@ -127,7 +125,7 @@ static bool has_stack(struct work *work, uint64_t L)
 			return true;
 	}
 	if (work->has_more_seen)
-		bpf_loop(work->stack_count, look_for_stack, &known, 0);
+		repeat(work->stack_count, look_for_stack, &known);
 	return known.found;
 }
 
@@ -147,8 +145,8 @@ static void note_stack(struct work *work, uint64_t L)
 
 /* Add a coroutine to the copy's list. The type byte is checked, because stale words look like
  * coroutines too. The coroutine may belong to another VM of the same code. */
-__attribute__((noinline)) int add_stack(struct work *work, const struct luastate_bpf_plan *plan,
-					uint64_t L, uint64_t index)
+SUBPROGRAM int add_stack(struct work *work, const struct luastate_bpf_plan *plan, uint64_t L,
+			 uint64_t index)
 {
 	const struct luastate_bpf_vm *vm;
 	uint64_t count;
@@ -199,8 +197,8 @@ static void copy_trace(struct work *work, const struct luastate_bpf_vm *vm, uint
 }
 
 /* Copy the state of a VM whose layout is that of the plan's VM @index. */
-__attribute__((noinline)) int copy_vm(struct work *work, const struct luastate_bpf_plan *plan,
-				      uint32_t index, uint64_t G)
+SUBPROGRAM int copy_vm(struct work *work, const struct luastate_bpf_plan *plan, uint32_t index,
+		       uint64_t G)
 {
 	const struct luastate_bpf_vm *vm;
 
@@ -215,8 +213,7 @@ __attribute__((noinline)) int copy_vm(struct work *work, const struct luastate_b
 }
 
 /* Whether the VM is in the plan or was copied before. */
-__attribute__((noinline)) int has_vm(const struct work *work, const struct luastate_bpf_plan *plan,
-				     uint64_t G)
+SUBPROGRAM int has_vm(const struct work *work, const struct luastate_bpf_plan *plan, uint64_t G)
 {
 	if (!work || !plan)
 		return 0;
@@ -247,8 +244,8 @@ static bool note_other(struct work *work, uint64_t G)
 
 /* Copy a VM that the plan does not list: the data that its invariants need, and its current
  * coroutine. The VM may have ended by the time that the copy is decoded. */
-__attribute__((noinline)) int copy_whole_vm(struct work *work, const struct luastate_bpf_plan *plan,
-					    uint64_t vm_index, uint64_t G)
+SUBPROGRAM int copy_whole_vm(struct work *work, const struct luastate_bpf_plan *plan,
+			     uint64_t vm_index, uint64_t G)
 {
 	const struct luastate_bpf_vm *vm;
 	uint64_t main_thread, count;
@@ -302,14 +299,14 @@ static long look_for_vm(uint32_t i, void *context)
 }
 
 /* Copy a VM that is not among the plan's VMs, but may be in its list of others. */
-__attribute__((noinline)) int copy_other_vm(struct work *work, const struct luastate_bpf_plan *plan,
-					    uint32_t vm_index, uint64_t G)
+SUBPROGRAM int copy_other_vm(struct work *work, const struct luastate_bpf_plan *plan,
+			     uint32_t vm_index, uint64_t G)
 {
 	struct search search = { .plan = plan, .G = G, .vm = LUASTATE_BPF_VMS };
 
 	if (!work || !plan)
 		return 0;
-	bpf_loop(plan->other_count, look_for_vm, &search, 0);
+	repeat(plan->other_count, look_for_vm, &search);
 	if (search.vm == LUASTATE_BPF_VMS)
 		copy_whole_vm(work, plan, vm_index, G);
 	else if (note_other(work, G))
@@ -318,8 +315,7 @@ __attribute__((noinline)) int copy_other_vm(struct work *work, const struct luas
 }
 
 /* Copy the VM of a coroutine, if it is not copied already. */
-__attribute__((noinline)) int copy_new_vm(struct work *work, const struct luastate_bpf_plan *plan,
-					  uint32_t index)
+SUBPROGRAM int copy_new_vm(struct work *work, const struct luastate_bpf_plan *plan, uint32_t index)
 {
 	uint64_t G;
 
@@ -336,8 +332,8 @@ __attribute__((noinline)) int copy_new_vm(struct work *work, const struct luasta
  * to this VM.
  * Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc (DISPATCH), vm_arm64.dasc (GL);
  * src/lj_target_x86.h (RID_DISPATCH), lj_target_arm64.h (RID_GL). */
-__attribute__((noinline)) int copy_running_vm(struct work *work,
-					      const struct luastate_bpf_plan *plan, uint32_t index)
+SUBPROGRAM int copy_running_vm(struct work *work, const struct luastate_bpf_plan *plan,
+			       uint32_t index)
 {
 	const struct luastate_bpf_vm *vm;
 	uint64_t G, L;
@@ -381,8 +377,7 @@ static long look_at_other(uint32_t i, void *context)
 
 /* Copy the VMs that run compiled code on this native stack. They need a search of their own,
  * because no word of the stack shows the C frame below compiled code. */
-__attribute__((noinline)) int copy_compiled_vms(struct work *work,
-						const struct luastate_bpf_plan *plan)
+SUBPROGRAM int copy_compiled_vms(struct work *work, const struct luastate_bpf_plan *plan)
 {
 	struct search search = { .work = work, .plan = plan };
 
@@ -390,7 +385,7 @@ __attribute__((noinline)) int copy_compiled_vms(struct work *work,
 		return 0;
 	search.limit = plan->native_limit > work->native_start ? plan->native_limit
 							       : work->native_start + STACK_BYTES;
-	bpf_loop(plan->other_count, look_at_other, &search, 0);
+	repeat(plan->other_count, look_at_other, &search);
 	return 0;
 }
 
@@ -407,10 +402,24 @@ static uint64_t frame_shown(const struct luastate_bpf_vm *vm, uint64_t address, 
 #endif
 }
 
-static void try_frame(struct scan *scan, uint64_t address, uint64_t word)
+/* The C frame of a thread that is in the interpreter. A moment after its beginning, only the frame
+ * shows its coroutine. */
+static uint64_t leaf_frame(const struct luastate_bpf_vm *vm, const struct work *work)
+{
+#if defined(__TARGET_ARCH_x86)
+	uint64_t pc = work->record.registers[REG_IP];
+
+	return pc >= vm->code_start && pc < vm->code_end ? work->record.registers[REG_SP] : 0;
+#else
+	return frame_shown(vm, work->native_start - 8, work->record.registers[REG_FP]);
+#endif
+}
+
+/* Add the coroutine of a C frame, if it is one. */
+static void try_frame(struct scan *scan, uint64_t frame)
 {
 	const struct luastate_bpf_vm *vm = scan->vm;
-	uint64_t frame = frame_shown(vm, address, word), previous;
+	uint64_t previous;
 
 	if (!frame)
 		return;
@@ -427,13 +436,13 @@ static long look_for_frame(uint32_t i, void *context)
 
 	if (i >= scan->count || !scan->work->reads_left)
 		return 1;
-	try_frame(scan, scan->start + i * 8, copied_word(scan->work, scan->offset + i * 8));
+	try_frame(scan, frame_shown(scan->vm, scan->start + i * 8,
+				    copied_word(scan->work, scan->offset + i * 8)));
 	return 0;
 }
 
 /* Find the interpreter's C frames on the native stack, and add the coroutines that they name. */
-__attribute__((noinline)) int find_frames(struct work *work, const struct luastate_bpf_plan *plan,
-					  uint32_t index)
+SUBPROGRAM int find_frames(struct work *work, const struct luastate_bpf_plan *plan, uint32_t index)
 {
 	struct scan scan = { .work = work };
 
@@ -445,10 +454,8 @@ __attribute__((noinline)) int find_frames(struct work *work, const struct luasta
 	scan.start = work->native_start;
 	scan.offset = work->native_offset;
 	scan.count = work->native_len / 8;
-#if !defined(__TARGET_ARCH_x86)
-	try_frame(&scan, work->native_start - 8, work->record.registers[REG_FP]);
-#endif
-	bpf_loop(NATIVE_WORDS, look_for_frame, &scan, 0);
+	try_frame(&scan, leaf_frame(scan.vm, work));
+	repeat(NATIVE_WORDS, look_for_frame, &scan);
 	return 0;
 }
 
@@ -498,8 +505,7 @@ static uint64_t current_of(struct work *work, const struct luastate_bpf_vm *vm, 
 }
 
 /* Copy a coroutine's header, and its stack as far as frames reach. */
-__attribute__((noinline)) int copy_stack(struct work *work, const struct luastate_bpf_plan *plan,
-					 uint32_t index)
+SUBPROGRAM int copy_stack(struct work *work, const struct luastate_bpf_plan *plan, uint32_t index)
 {
 	const struct luastate_bpf_vm *vm;
 	uint64_t L, at, start, base, own_base, limit, other, end;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "walkers.h"
+
 #include "luastate/coroutines.h"
 #include "luastate/explain.h"
 #include "luastate/jit_report.h"
@@ -26,6 +27,7 @@ enum {
 	/* Of each end of a chain. */
 	VARIABLES_FRAMES = 3,
 	VALUES_DEPTH = 4,
+	COPY_BUDGET_NS = 1000 * 1000 * 1000,
 };
 
 static struct luastate_memory memory_of(const struct walkers_thread *thread)
@@ -133,6 +135,27 @@ void walkers_learn(struct luastate *state, const struct walkers_thread *thread,
 		       prediction);
 }
 
+/* The same by the rules of the BPF program. */
+static void walkers_copy(const struct luastate_plan_context *context,
+			 const struct walkers_thread *thread)
+{
+	static struct luastate_bpf_plan plan = { .salt = 1 };
+	static uint64_t known[LUASTATE_BPF_KNOWN];
+	static struct luastate_copier *copier;
+	static struct attach_fetcher *fetcher;
+	struct attach_image *image = attach_image_create();
+	struct failure why;
+
+	HOLDS(image && (copier || luastate_copier_create(&copier, &why) == 0) &&
+	      (fetcher || attach_fetcher_create(&fetcher, &why) == 0));
+	luastate_plan_bpf(context, &plan);
+	plan.head.budget_ns = COPY_BUDGET_NS;
+	attach_fetcher_begin_from(fetcher, thread->memory);
+	luastate_copier_run(copier, &plan, known, &thread->regs, fetcher);
+	luastate_copier_take(copier, image);
+	attach_image_destroy(image);
+}
+
 void walkers_plan(const struct luastate *state, struct luastate_prediction *prediction,
 		  const struct walkers_thread *thread, struct attach_image *image,
 		  struct attach_image *after)
@@ -149,6 +172,7 @@ void walkers_plan(const struct luastate *state, struct luastate_prediction *pred
 		more = luastate_plan(&context, image, round);
 		fake_fill_image(image, thread->memory);
 	}
+	walkers_copy(&context, thread);
 	luastate_plan_after(&context, image, after);
 	fake_fill_image(after, thread->memory);
 }
