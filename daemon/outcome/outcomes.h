@@ -64,6 +64,7 @@ struct sampled_copies {
 /** One thread; freed with it. */
 struct sampled_thread {
 	struct luastate_prediction prediction;
+	struct stop_plan *stop_plan; /**< NULL: never stopped. */
 	bool runs_lua;
 	/** Ticks whose outcome is not reported yet; for example, the thread has not stopped yet. */
 	uint32_t pending;

@@ -16,6 +16,7 @@
 #include "daemon/targets/finder.h"
 #include "daemon/targets/processes.h"
 #include "daemon/targets/target_list.h"
+#include "daemon/tick/stop_copy.h"
 #include "daemon/tick/tick.h"
 
 #include <errno.h>
@@ -528,6 +529,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 	enum daemon_end end = DAEMON_END_SYSTEM;
+	struct failure why;
 	sigset_t old;
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
@@ -543,7 +545,8 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	recorder->after = attach_image_create();
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	block_child_signal(&old);
-	if (recorder->image && recorder->after) {
+	if (recorder->image && recorder->after &&
+	    stop_copier_create(&recorder->stop_copier, &why) == 0) {
 		*ret_text = '\0';
 		record(recorder);
 	}
@@ -557,6 +560,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	traces_destroy(recorder->traces);
 	attach_image_destroy(recorder->image);
 	attach_image_destroy(recorder->after);
+	stop_copier_destroy(recorder->stop_copier);
 	end = recorder->image && recorder->after ? recorder->end : DAEMON_END_SYSTEM;
 	free(recorder);
 	return end;

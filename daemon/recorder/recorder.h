@@ -82,6 +82,7 @@ struct recorder {
 	bool reported_full;    /* reported: more processes than can be followed */
 	/* memory read by a stop, and memory read right after it */
 	struct attach_image *image, *after;
+	struct stop_copier *stop_copier;
 	struct output_file outputs[DAEMON_OUTPUTS_MAX];
 	size_t output_count; /* open ones */
 	bool writing;	     /* the writer runs */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How does the rest of a recording use the way samples are taken? */
 #include "daemon/outcome/outcomes.h"
+#include "daemon/tick/stop_copy.h"
 #include "daemon/tick/tick.h"
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@ static void forget(void *context, struct attach_thread *thread)
 	bpf_tick_end_thread(context, data);
 	sampled_end(context, data, DAEMON_EXITED);
 	wait_free(data);
+	stop_copy_forget(data);
 	free(data);
 	thread->data = NULL;
 }

@@ -5,6 +5,7 @@
 #include "daemon/outcome/settle.h"
 #include "daemon/outcome/stop_reasons.h"
 #include "daemon/targets/processes.h"
+#include "daemon/tick/stop_copy.h"
 #include "daemon/tick/tick.h"
 
 #include <inttypes.h>
@@ -174,17 +175,18 @@ static bool capture(struct recorder_target *of, struct attach_thread *thread,
 		    struct sampled_thread *data)
 {
 	struct recorder *recorder = of->recorder;
-	struct luastate_plan_context context = { .state = of->target->lua,
-						 .prediction = &data->prediction,
-						 .stack_limit = thread->stack_limit };
-	const struct attach_planner planner = { .plan = luastate_plan,
-						.context = &context,
-						.rehearses = true };
 	bool was_pending = is_pending(thread);
+	struct attach_planner planner;
 	struct attach_timing timing;
 	struct failure why;
 	int ret;
 
+	if (stop_copy_plan(recorder->stop_copier, of, thread, data, was_pending, &planner, &why) !=
+	    0) {
+		note_failure(of, thread, data, &why);
+		return false;
+	}
+	planner.rehearses = true;
 	thread->patience_ns = patience_of(recorder);
 	if (!was_pending) {
 		thread->tick_ns = recorder->options->wall ? 0 : recorder->tick_ns;
@@ -208,9 +210,7 @@ static bool capture(struct recorder_target *of, struct attach_thread *thread,
 	}
 	recorder->stats->interrupted_calls += attach_was_interrupted(
 		attach_process_reader(of->process), attach_image_registers(recorder->image));
-	attach_image_clear(recorder->after);
-	luastate_plan_after(&context, recorder->image, recorder->after);
-	attach_process_fetch(of->process, recorder->after, &why);
+	stop_copy_take(recorder->stop_copier, of, data, recorder->image, recorder->after);
 	return true;
 }
 
@@ -418,16 +418,19 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	const struct luastate_memory memory = { .stopped = attach_image_reader(recorder->image),
 						.any = reader,
 						.later = after,
-						.live = is_copy ? process : NULL,
+						.live = process,
 						.is_kept = keep };
 	uint64_t sp = attach_sp(attach_image_registers(recorder->image));
 	struct luastate_native_walk native;
 	enum daemon_outcome outcome;
 	struct failure why;
 
-	if (!sleep && recorder_follow_maps(recorder, of, thread->tid,
-					   attach_pc(attach_image_registers(recorder->image)), sp))
+	if (!sleep &&
+	    recorder_follow_maps(recorder, of, thread->tid,
+				 attach_pc(attach_image_registers(recorder->image)), sp)) {
 		data->prediction = (struct luastate_prediction){ 0 };
+		stop_copy_forget(data);
+	}
 	attach_image_order(recorder->image);
 	attach_image_order(recorder->after);
 	luastate_set_thorough(target->lua, keep);
@@ -441,6 +444,8 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		recorder->end = DAEMON_END_SYSTEM;
 		return false;
 	}
+	if (!is_copy)
+		stop_copy_learn(recorder->stop_copier, of, data);
 	native = target_native_walk(
 		target, reach_of(target, outcome, recorder->image, &data->prediction), sp);
 	luastate_learn(target->lua, reader, &native, &data->prediction);
@@ -484,18 +489,14 @@ static int capture_asleep(struct recorder_target *of, struct attach_thread *thre
 			  struct failure *why)
 {
 	struct recorder *recorder = of->recorder;
-	struct luastate_plan_context context = { .state = of->target->lua,
-						 .prediction = &data->prediction,
-						 .stack_limit = thread->stack_limit };
-	const struct attach_planner planner = { .plan = luastate_plan, .context = &context };
-	struct failure reason;
+	struct attach_planner planner;
 
+	if (stop_copy_plan(recorder->stop_copier, of, thread, data, false, &planner, why) != 0)
+		return -1;
 	if (attach_capture_asleep(of->process, thread, &planner, recorder->image, ret_sleep, why) !=
 	    0)
 		return -1;
-	attach_image_clear(recorder->after);
-	luastate_plan_after(&context, recorder->image, recorder->after);
-	attach_process_fetch(of->process, recorder->after, &reason);
+	stop_copy_take(recorder->stop_copier, of, data, recorder->image, recorder->after);
 	return 0;
 }
 
