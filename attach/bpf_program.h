@@ -17,21 +17,24 @@
 enum {
 	/* Threads at a time. A power of 2. */
 	ATTACH_SAMPLER_THREADS = 1024,
-/* Bytes of a record, and of a piece of it. Powers of 2. A copy outside of the kernel needs
- * fewer, larger ones. */
-#if defined(ATTACH_SAMPLER_LARGE)
-	ATTACH_SAMPLER_BYTES = 1 << 20,
-	ATTACH_SAMPLER_PIECE = 65536,
-#else
-	ATTACH_SAMPLER_BYTES = 65536,
-	ATTACH_SAMPLER_PIECE = 16384,
-#endif
-	/* Records of one thread at one tick: room for 1.5 MiB of stacks. */
-	ATTACH_SAMPLER_PARTS = 32,
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
 	ATTACH_SAMPLER_REGISTERS = 21,
 #else
 	ATTACH_SAMPLER_REGISTERS = 34,
+#endif
+};
+
+/* Bytes of a record, and of a piece of it: powers of 2. Records of one thread at one tick. A copy
+ * outside of the kernel has fewer, larger records. */
+enum {
+#if defined(ATTACH_SAMPLER_LARGE)
+	ATTACH_SAMPLER_BYTES = 1 << 20,
+	ATTACH_SAMPLER_PIECE = 65536,
+	ATTACH_SAMPLER_PARTS = 16,
+#else
+	ATTACH_SAMPLER_BYTES = 65536,
+	ATTACH_SAMPLER_PIECE = 16384,
+	ATTACH_SAMPLER_PARTS = 32, /* room for 1.5 MiB of stacks */
 #endif
 };
 

@@ -170,6 +170,11 @@ struct attach_pieces {
 	uint32_t count;
 };
 
+/**
+ * Create a fetcher, for any number of threads in turn.
+ * @param ret_fetcher The caller releases it with attach_fetcher_destroy().
+ * @param why FAILURE_NO_MEMORY. @return 0 or -1.
+ */
 int attach_fetcher_create(struct attach_fetcher **ret_fetcher, struct failure *why);
 void attach_fetcher_destroy(struct attach_fetcher *fetcher);
 

@@ -96,6 +96,11 @@ void luastate_plan_after(const struct luastate_plan_context *context, struct att
 /** Copies threads by a plan, with the rules of the BPF program. */
 struct luastate_copier;
 
+/**
+ * Create a copier, for any number of threads in turn.
+ * @param ret_copier The caller releases it with luastate_copier_destroy().
+ * @param why FAILURE_NO_MEMORY. @return 0 or -1.
+ */
 int luastate_copier_create(struct luastate_copier **ret_copier, struct failure *why);
 void luastate_copier_destroy(struct luastate_copier *copier);
 
@@ -118,8 +123,7 @@ struct attach_sampler_object luastate_bpf_object(void);
 #define LUASTATE_BPF_EXTRA_MAX 4096
 
 /**
- * Set what the kernel copies of a thread, as luastate_plan() does for a stop. Stopped window: no;
- * nothing is stopped.
+ * Set what the kernel, or the stop of a recording, copies of a thread. Stopped window: no.
  * @param plan Set, except for its head, its salt and the ranges that copies lacked so far.
  */
 void luastate_plan_bpf(const struct luastate_plan_context *context, struct luastate_bpf_plan *plan);

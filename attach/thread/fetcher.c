@@ -191,9 +191,9 @@ void attach_fetcher_end(struct attach_fetcher *fetcher, struct attach_pieces *re
 		for (i++; i < fetcher->read_count && belongs_to(end, &reads[i]); i++)
 			if (reads[i].start + reads[i].len > end)
 				end = reads[i].start + reads[i].len;
+		if (end - start > ATTACH_PIECES_BYTES - all)
+			continue; /* read by the page */
 		all += end - start;
-		if (all > ATTACH_PIECES_BYTES)
-			break;
 		ret_pieces->piece[ret_pieces->count].start = start;
 		ret_pieces->piece[ret_pieces->count++].len = (uint32_t)(end - start);
 	}

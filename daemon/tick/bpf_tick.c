@@ -57,11 +57,12 @@ uint64_t bpf_tick_next_ns(const struct recorder *recorder, uint64_t now_ns)
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
 	uint64_t ns = DRAIN_TICKS * period_ns, max_ns = DRAIN_MAX_NS;
 
+	bool is_begin = now_ns < recorder->begin_ns + CALM_AFTER_NS;
+
 	/* A new command has no samples that would wake us for its interpreter. */
 	if (recorder_any(recorder, awaits_vm))
-		max_ns = DRAIN_MIN_NS;
-	else if (now_ns >= recorder->begin_ns + CALM_AFTER_NS &&
-		 now_ns >= recorder->unsettled_ns + CALM_AFTER_NS &&
+		max_ns = is_begin ? DRAIN_MIN_NS : DRAIN_MAX_NS;
+	else if (!is_begin && now_ns >= recorder->unsettled_ns + CALM_AFTER_NS &&
 		 attach_sampler_fill(recorder->sampler) * CALM_FILL <= 1)
 		max_ns = DRAIN_CALM_NS;
 	if (now_ns < recorder->unsettled_ns || now_ns < recorder->new_threads_ns)

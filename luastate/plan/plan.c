@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What does a stop read?
+/* What does a stop read that copies without a plan, as for ljdump? And what does a copy lack?
  *
  * The planner runs while the thread is stopped, so it only computes addresses. Round 0 asks for
  * what the thread's last sample needed: native stack, global state, coroutines and their Lua
