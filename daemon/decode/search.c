@@ -10,8 +10,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "daemon/tick_clock.h"
+#include "luastate/explain.h"
 
 enum {
 	/* Bytes between two checks of the time: some milliseconds of reading. */
@@ -21,6 +23,11 @@ enum {
 	OVERLAP_BYTES = 4096,
 	/* The threads' stacks use at most 1/STACKS_PART of the time. */
 	STACKS_PART = 2,
+	/* A VM that changes at a look may not fit then, for instance while its stack is moved: that
+	 * takes microseconds, or as long as its thread waits for a processor. Each nap is twice as
+	 * long as the one before. */
+	LOOKS = 6,
+	LOOK_NAP_NS = 1000 * 1000,
 };
 
 void target_limit_search(struct daemon_target *target, const volatile sig_atomic_t *stop,
@@ -272,6 +279,45 @@ static bool find_in_memory(struct daemon_target *target, struct failure *why)
 	return scan.found;
 }
 
+/* ---- Another look ----------------------------------------------------------------------- */
+
+/* Look once at what fitted no layout before. @return Whether a VM was found. */
+static bool look_again(struct daemon_target *target, struct failure *why)
+{
+	const uint64_t *refused;
+	bool found = false;
+
+	for (size_t i = 0; i < luastate_refused(target->lua, &refused);) {
+		if (!luastate_vm_of(target->lua, target_reader(target), refused[i], why))
+			i++;
+		else if (target->search.all) /* it is refused no longer */
+			found = true;
+		else
+			return true;
+	}
+	return found;
+}
+
+/* Look several times. @return Whether a VM was found. */
+static bool find_refused(struct daemon_target *target, struct failure *why)
+{
+	const uint64_t *refused;
+	struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+	bool found = false;
+
+	for (unsigned look = 0; look < LOOKS && !target->core; look++) {
+		if (!luastate_refused(target->lua, &refused) ||
+		    is_over(&target->search, target->search.end_ns))
+			break;
+		nanosleep(&nap, NULL);
+		nap.tv_nsec *= 2;
+		found |= look_again(target, why);
+		if (found && !target->search.all)
+			break;
+	}
+	return found;
+}
+
 /* @return Whether the maximum number of VMs is known. */
 static bool find_all_in_memory(struct daemon_target *target, struct failure *why)
 {
@@ -281,6 +327,8 @@ static bool find_all_in_memory(struct daemon_target *target, struct failure *why
 	search->cut = false;
 	search->all = true;
 	full = luastate_has_interpreter(target->lua) && find_in_memory(target, why);
+	if (!full)
+		find_refused(target, why);
 	search->all = false;
 	return full;
 }
@@ -313,7 +361,8 @@ int target_find_vm(struct daemon_target *target, struct failure *why)
 		return 0;
 	target->search.cut = false;
 	if (luastate_has_interpreter(target->lua) &&
-	    (find_on_stacks(target, why) || find_in_memory(target, why)))
+	    (find_on_stacks(target, why) || find_in_memory(target, why) ||
+	     find_refused(target, why)))
 		return 0;
 	return failure_set(why, target->search.cut ? FAILURE_TIMEOUT : FAILURE_NOT_FOUND, 0,
 			   target->core ? symbols_core_pid(target->core)

@@ -53,6 +53,13 @@ void state_note_refused(struct luastate *state, uint64_t L)
 		state->refused[state->refused_count++] = L;
 }
 
+void state_forget_refused(struct luastate *state, uint64_t L)
+{
+	for (size_t i = 0; i < state->refused_count; i++)
+		if (state->refused[i] == L)
+			state->refused[i--] = state->refused[--state->refused_count];
+}
+
 bool state_retire_layout(struct luastate *state, struct luastate_layout *layout)
 {
 	if (!layout)

@@ -167,6 +167,9 @@ const struct luastate_layout *state_layout_at(const struct luastate *state, uint
 /** Remember a coroutine whose VM fits no layout, for explanations. */
 void state_note_refused(struct luastate *state, uint64_t L);
 
+/** Take back state_note_refused(): its VM fits one now. */
+void state_forget_refused(struct luastate *state, uint64_t L);
+
 /* ---- Layouts of dropped interpreters ---------------------------------------------------- */
 
 /**

@@ -181,6 +181,27 @@ static const struct luastate_vm *find_known(struct luastate *state,
 	return NULL;
 }
 
+/* Whether a main coroutine is right before the global state, and each refers to the other: no
+ * coincidence, also where a build has other members. (A word that refers to what follows is.) */
+static bool looks_like_vm(const struct luastate_layout *layout, const struct attach_reader *reader,
+			  uint64_t G)
+{
+	uint64_t main_thread = G - (uint64_t)layout->lua_State_sizeof;
+	uint8_t g[STATE_GLOBAL_MAX];
+	int32_t len = layout->global_State_to_dispatch;
+	struct failure why;
+
+	if (len <= 0 || len > STATE_GLOBAL_MAX)
+		len = STATE_GLOBAL_MAX;
+	if (state_global_of(layout, reader, main_thread) != G ||
+	    state_read(reader, G, g, (size_t)len, &why) != 0)
+		return false;
+	for (int32_t at = 0; at + layout->ref_size <= len; at += layout->ref_size)
+		if (state_ref(layout, g, at) == main_thread)
+			return true;
+	return false;
+}
+
 /* Try one layout. @param ret_seen Set if the coroutine looks like a VM's. */
 static const struct luastate_vm *try_layout(struct luastate *state,
 					    const struct luastate_layout *layout,
@@ -189,9 +210,7 @@ static const struct luastate_vm *try_layout(struct luastate *state,
 {
 	uint64_t G = state_global_of(layout, reader, L);
 
-	/* A main coroutine right before the global state is no coincidence. */
-	if (G && state_global_of(layout, reader, G - (uint64_t)layout->lua_State_sizeof) == G)
-		*ret_seen = true;
+	*ret_seen |= G && looks_like_vm(layout, reader, G);
 	return G ? add_vm(state, layout, reader, G) : NULL;
 }
 
@@ -239,6 +258,8 @@ const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct at
 		if (seen)
 			state_note_refused(state, L);
 		failure_set(why, FAILURE_NOT_FOUND, 0, 0, L, "recognise the VM");
+	} else {
+		state_forget_refused(state, L);
 	}
 	return vm;
 }

@@ -391,6 +391,9 @@ static void test_examine(void **state)
 			 luastate_examine(lua, &vm->reader, vm->main, note, &verdict, &examined));
 	assert_true(examined.fits);
 	assert_int_equal(0, verdict.failed_count);
+	/* What fits at another look is not refused. */
+	assert_non_null(luastate_vm_of(lua, &vm->reader, vm->main, &sample->why));
+	assert_int_equal(0, luastate_refused(lua, &refused));
 	luastate_destroy(lua);
 }
 
