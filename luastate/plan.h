@@ -113,6 +113,9 @@ void luastate_copier_run(struct luastate_copier *copier, const struct luastate_b
 			 const uint64_t *known, const struct attach_registers *registers,
 			 struct attach_fetcher *fetcher);
 
+/** Whether the last run ended because its time was over: the copy may lack something. */
+bool luastate_copier_is_late(const struct luastate_copier *copier);
+
 /** Add what the last run has copied to an image. @return false if the image lacks memory for it. */
 bool luastate_copier_take(const struct luastate_copier *copier, struct attach_image *image);
 

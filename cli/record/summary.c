@@ -231,6 +231,14 @@ static void print_outputs(FILE *file, const struct daemon_options *options,
 		print_output(file, options, stats, i);
 }
 
+/* End the line of what took the samples. */
+static void end_with_late(FILE *file, const struct daemon_stats *stats)
+{
+	if (stats->late_copies)
+		fprintf(file, "; %" PRIu64 " ended early", stats->late_copies);
+	fputc('\n', file);
+}
+
 /* With kernel samples, the stops are those that found the VM, and those of threads that cannot be
  * copied. */
 static void print_pauses(FILE *file, const struct daemon_stats *stats)
@@ -242,10 +250,8 @@ static void print_pauses(FILE *file, const struct daemon_stats *stats)
 			(double)daemon_histogram_quantile(copied, 0.5) / 1e3,
 			(double)daemon_histogram_quantile(copied, 0.99) / 1e3,
 			(double)copied->max_ns / 1e3);
-	if (copied->count && stats->late_copies)
-		fprintf(file, "; %" PRIu64 " ended early", stats->late_copies);
 	if (copied->count)
-		fputc('\n', file);
+		end_with_late(file, stats);
 	if (stats->capture == DAEMON_CAPTURE_KERNEL && !copied->count)
 		fputs("  target copied: never\n", file);
 	if (stats->capture == DAEMON_CAPTURE_KERNEL && !stopped->count)
@@ -255,11 +261,15 @@ static void print_pauses(FILE *file, const struct daemon_stats *stats)
 		fprintf(file, "once, ");
 	else if (stats->capture == DAEMON_CAPTURE_KERNEL)
 		fprintf(file, "%" PRIu64 " times, ", stopped->count);
-	fprintf(file, "p50 %.1f us, p99 %.1f us, max %.1f us (held: p50 %.1f us)\n",
+	fprintf(file, "p50 %.1f us, p99 %.1f us, max %.1f us (held: p50 %.1f us)",
 		(double)daemon_histogram_quantile(stopped, 0.5) / 1e3,
 		(double)daemon_histogram_quantile(stopped, 0.99) / 1e3,
 		(double)stopped->max_ns / 1e3,
 		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
+	if (copied->count)
+		fputc('\n', file);
+	else
+		end_with_late(file, stats);
 }
 
 /* A running thread has ticks, and nearly each tick has a copy. */

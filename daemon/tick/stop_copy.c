@@ -92,6 +92,7 @@ void stop_copy_take(struct stop_copier *copier, const struct recorder_target *of
 {
 	struct failure why;
 
+	of->recorder->stats->late_copies += luastate_copier_is_late(copier->rules);
 	luastate_copier_take(copier->rules, image); /* what is not there is noted as lacking */
 	attach_image_order(image);
 	luastate_plan_copied(&copier->context, image, &data->stop_plan->plan);

@@ -65,6 +65,11 @@ void luastate_copier_run(struct luastate_copier *copier, const struct luastate_b
 	copy_thread(&copier->work, plan);
 }
 
+bool luastate_copier_is_late(const struct luastate_copier *copier)
+{
+	return copier->work.record.is_late != 0;
+}
+
 bool luastate_copier_take(const struct luastate_copier *copier, struct attach_image *image)
 {
 	return attach_image_add_ranges(image, copier->bytes, copier->len);

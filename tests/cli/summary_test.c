@@ -206,7 +206,7 @@ static void test_foreign_chunks(void **state)
 /* Where nobody is stopped nothing tells of stops. */
 static void test_copies(void **state)
 {
-	struct daemon_stats copied = stats;
+	struct daemon_stats copied = stats, stopped = stats;
 	char *text;
 
 	(void)state;
@@ -232,6 +232,11 @@ static void test_copies(void **state)
 	text = summary(&stats);
 	assert_non_null(strstr(text, "  target stopped: p50 0.0 us"));
 	assert_null(strstr(text, "copied"));
+	assert_null(strstr(text, "ended early"));
+	free(text);
+	stopped.late_copies = 2;
+	text = summary(&stopped);
+	assert_non_null(strstr(text, "(held: p50 0.0 us); 2 ended early\n"));
 	free(text);
 }
 

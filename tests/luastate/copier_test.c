@@ -172,9 +172,12 @@ static void test_budget(void **state)
 	struct copied copied;
 
 	copied_begin(&copied, sample);
+	copy(&copied);
+	assert_false(luastate_copier_is_late(copied.copier));
 	copied.plan.head.budget_ns = 0;
 	copy(&copied);
 	assert_false(has_code(&copied, scene.main_proto));
+	assert_true(luastate_copier_is_late(copied.copier));
 	copied_end(&copied);
 }
 
