@@ -81,10 +81,23 @@ def goes_on(pid, before):
     return False
 
 
+def remove(profile):
+    if os.path.exists(profile):
+        os.remove(profile)
+
+
+def await_samples(profile):
+    """The recorder has found the VM, and its first samples are written."""
+    end = time.monotonic() + PATIENCE_S
+    while not (os.path.exists(profile) and os.path.getsize(profile) > 0) and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def stops(ljrecord, profile, count, *program):
     target = start(program)
+    remove(profile)
     recorder = subprocess.Popen([ljrecord, "-q", "-F", "4999", "-p", str(target.pid), "-o", profile])
-    time.sleep(0.2)
+    await_samples(profile)
     known = ran = stuck = 0
     for number in range(int(count)):
         time.sleep(random.random() * 0.02)
@@ -110,10 +123,11 @@ def stops(ljrecord, profile, count, *program):
 
 def suspended(ljrecord, profile, count, *program):
     target = start(program)
+    remove(profile)
     # In a group of its own, whose parent is in another one: else the signal has no effect.
     recorder = subprocess.Popen([ljrecord, "-q", "--capture=stop", "-F", "9999", "-p", str(target.pid),
                                  "-o", profile], preexec_fn=os.setpgrp)
-    time.sleep(0.2)
+    await_samples(profile)
     known = held = 0
     for _ in range(int(count)):
         time.sleep(random.random() * 0.02)
