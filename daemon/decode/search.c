@@ -282,13 +282,14 @@ static bool find_in_memory(struct daemon_target *target, struct failure *why)
 /* ---- Another look ----------------------------------------------------------------------- */
 
 /* Look once at what fitted no layout before. @return Whether a VM was found. */
-static bool look_again(struct daemon_target *target, struct failure *why)
+static bool look_again(struct daemon_target *target)
 {
 	const uint64_t *refused;
+	struct failure why;
 	bool found = false;
 
 	for (size_t i = 0; i < luastate_refused(target->lua, &refused);) {
-		if (!luastate_vm_of(target->lua, target_reader(target), refused[i], why))
+		if (!luastate_vm_of(target->lua, target_reader(target), refused[i], &why))
 			i++;
 		else if (target->search.all) /* it is refused no longer */
 			found = true;
@@ -298,21 +299,28 @@ static bool look_again(struct daemon_target *target, struct failure *why)
 	return found;
 }
 
-/* Look several times. @return Whether a VM was found. */
-static bool find_refused(struct daemon_target *target, struct failure *why)
+/* Whether a nap ends after that time. @param end_ns 0: no end. */
+static bool is_later(uint64_t end_ns, uint64_t nap_ns)
 {
-	const uint64_t *refused;
+	return end_ns && clock_now_ns() + nap_ns > end_ns;
+}
+
+/* Look several times, while time is left. @return Whether a VM was found. */
+static bool find_refused(struct daemon_target *target)
+{
+	const struct target_search *search = &target->search;
 	struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+	const uint64_t *refused;
 	bool found = false;
 
 	for (unsigned look = 0; look < LOOKS && !target->core; look++) {
-		if (!luastate_refused(target->lua, &refused) ||
-		    is_over(&target->search, target->search.end_ns))
+		if (!luastate_refused(target->lua, &refused) || is_over(search, search->end_ns) ||
+		    is_later(search->end_ns, (uint64_t)nap.tv_nsec))
 			break;
 		nanosleep(&nap, NULL);
 		nap.tv_nsec *= 2;
-		found |= look_again(target, why);
-		if (found && !target->search.all)
+		found |= look_again(target);
+		if (found && !search->all)
 			break;
 	}
 	return found;
@@ -328,7 +336,7 @@ static bool find_all_in_memory(struct daemon_target *target, struct failure *why
 	search->all = true;
 	full = luastate_has_interpreter(target->lua) && find_in_memory(target, why);
 	if (!full)
-		find_refused(target, why);
+		find_refused(target);
 	search->all = false;
 	return full;
 }
@@ -361,8 +369,7 @@ int target_find_vm(struct daemon_target *target, struct failure *why)
 		return 0;
 	target->search.cut = false;
 	if (luastate_has_interpreter(target->lua) &&
-	    (find_on_stacks(target, why) || find_in_memory(target, why) ||
-	     find_refused(target, why)))
+	    (find_on_stacks(target, why) || find_in_memory(target, why) || find_refused(target)))
 		return 0;
 	return failure_set(why, target->search.cut ? FAILURE_TIMEOUT : FAILURE_NOT_FOUND, 0,
 			   target->core ? symbols_core_pid(target->core)

@@ -133,6 +133,19 @@ static void test_fits_never(void **state)
 	assert_in_range(looks, 2, 20);
 }
 
+/* Others wait for the end of a search: it does not begin a nap that ends later. */
+static void test_in_time(void **state)
+{
+	struct daemon_target target = { .core = NULL };
+	struct failure why;
+
+	(void)state;
+	looks_until_fit = UINT32_MAX;
+	target_limit_search(&target, NULL, clock_now_ns() + 20000000);
+	assert_int_equal(-1, target_find_vm(&target, &why));
+	assert_in_range(looks, 0, 4); /* 1, 2, 4 and 8 ms */
+}
+
 /* Neither a core file changes, nor does a search go on that is to end. */
 static void test_no_second_look(void **state)
 {
@@ -157,6 +170,7 @@ int main(void)
 		cmocka_unit_test_setup(test_fits_later, setup),
 		cmocka_unit_test_setup(test_all_fit_later, setup),
 		cmocka_unit_test_setup(test_fits_never, setup),
+		cmocka_unit_test_setup(test_in_time, setup),
 		cmocka_unit_test_setup(test_no_second_look, setup),
 	};
 
